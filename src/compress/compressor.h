@@ -1,0 +1,66 @@
+// A compressor: KV in, packed KV out. Nothing else.
+//
+// Why a pure function (I6): the scheduler, the verifier and the stores must never know which method made a packed KV, and a
+// method must be testable on random tensors without a model. What it needs beyond keys and values it declares; the forward
+// pass collects just that and hands it over as Hints.
+//
+// A new method is one file and one line in registry.cc.
+// Invariants: I7 (degrees sum to the tokens represented; positions ascend).
+// Threads:    const and re-entrant; heads may be compressed concurrently.
+// Source:     interface of VeriCache (arXiv 2605.17613), Listing 1, widened by per-head counts, degrees and declared needs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "compress/hints.h"
+#include "kv/packed_kv.h"
+
+namespace vericache::compress {
+
+// Which KV a repeated compression of a growing sequence reads.
+enum class Refresh : uint8_t {
+  kFromFull,   // the full KV, anew: the method has no memory
+  kFromDraft,  // the draft KV (body with degrees, exact tail): merges accumulate (CentroidKV)
+};
+
+// What a method is, as far as anyone outside has to know.
+struct Traits {
+  std::string_view name;             // as in a spec: "snapkv"
+  int version = 1;                   // changes when the same input gives another output; part of every stored key
+  Needs needs = Needs::kNothing;     // what Hints must hold
+  bool is_query_agnostic = true;     // false: the choice encodes one question; never shared between requests
+  bool is_ragged = false;            // heads of one layer may keep different counts
+  bool is_exact = false;             // drafts as the full KV itself (identity): body_grain is then a whole chunk
+  int body_grain = 64;               // the body's end is a multiple of this many tokens
+  Refresh refresh = Refresh::kFromFull;
+};
+
+// What to compress: tokens [0, end) of the source.
+struct Job {
+  const kv::KvSource* source = nullptr;
+  const Hints* hints = nullptr;
+  Position end{0};
+  int round = 0;       // 0 at the end of prefill, then 1, 2, ... (annealing)
+  uint64_t seed = 0;   // for methods that draw (tests only)
+};
+
+class Compressor {
+ public:
+  virtual ~Compressor() = default;
+
+  virtual Traits GetTraits() const = 0;
+  // The canonical spec, e.g. "snapkv:keep=0.25,window=64": what results and stored keys show.
+  virtual std::string Spec() const = 0;
+
+  // Compresses one head. The caller loops over layers and heads (compress/run.h), in threads.
+  // Requires: hints as declared by GetTraits().needs.
+  // Cost:     stated by each method, in slots n and head_dim d.
+  virtual kv::HeadSlots CompressHead(const Job& job, int layer, int head) const = 0;
+  // The storage format of the body this method makes.
+  virtual kernels::KvFormat Format() const = 0;
+};
+
+}  // namespace vericache::compress

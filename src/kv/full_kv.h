@@ -1,0 +1,50 @@
+// The truth: every token's K and V in I16, in blocks of 256 tokens. Only prefill and verify write it (I1).
+//
+// Invariants: blocks are append-only; slots at or behind Length() are not part of it, whatever bytes they hold.
+// Threads:    one writer at a time; NewRow of distinct (layer, head, row) may run concurrently inside a pass.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "kv/block_pool.h"
+#include "kv/segment.h"
+
+namespace vericache::kv {
+
+class FullKv final : public CausalKv {
+ public:
+  // The pool must outlive the KV and have the same shape.
+  explicit FullKv(BlockPool& pool);
+  ~FullKv() override;
+  FullKv(const FullKv&) = delete;
+  FullKv& operator=(const FullKv&) = delete;
+
+  // Makes room for tokens [0, n_tokens).
+  // Errors: kResourceExhausted with the numbers; the KV is unchanged then.
+  Status Reserve(int n_tokens);
+  // Rows [0, n_rows) of the last pass become tokens.
+  void Commit(int n_rows);
+  // Forgets tokens from n_tokens on.
+  void Truncate(int n_tokens);
+  int Length() const { return length_; }
+  // Bytes of the blocks held, and of the tokens in them.
+  size_t HeldBytes() const;
+  size_t TokenBytes() const;
+
+  const KvShape& Shape() const override;
+  void Segments(int layer, int head, std::vector<Segment>& out) const override;
+  int TokenCount() const override { return length_; }
+  RowSlot NewRow(int layer, int head, int row_idx) override;
+
+ private:
+  std::vector<kernels::SlotRun>& Runs(int layer, int head);
+
+  BlockPool& pool_;
+  int length_ = 0;
+  std::vector<BlockId> blocks_;                          // [block][layer]
+  std::vector<std::vector<kernels::SlotRun>> runs_;      // [layer * n_kv_heads + head]
+};
+
+}  // namespace vericache::kv

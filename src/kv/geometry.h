@@ -1,0 +1,51 @@
+// All offset arithmetic of the KV above one run of slots: blocks, layers, heads. Nobody else multiplies by head_dim.
+//
+// A block is 256 tokens cut by absolute position; the unit of storage and movement is one layer of one block, the K and V of
+// all KV heads together: keys of every head, values of every head, key steps, value steps. The same bytes in every tier.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/kv_layout.h"
+
+namespace vericache::kv {
+
+inline constexpr int kBlockTokens = 256;
+
+struct KvShape {
+  int n_layers = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  bool operator==(const KvShape&) const = default;
+};
+
+// Bytes of the I16 truth per token, all layers and heads: 2 per element and one F32 step per vector, K and V.
+constexpr size_t FullKvBytesPerToken(const KvShape& shape) {
+  return static_cast<size_t>(shape.n_layers) * static_cast<size_t>(shape.n_kv_heads) * 2 *
+         (static_cast<size_t>(shape.head_dim) * sizeof(int16_t) + sizeof(float));
+}
+
+// Byte offsets inside one layer of one block.
+class BlockLayout {
+ public:
+  explicit BlockLayout(const KvShape& shape) : shape_(shape) {}
+
+  size_t Bytes() const { return StepsBegin() + 2 * StepsBytes(); }
+  size_t KeysAt(int head) const { return static_cast<size_t>(head) * CodesBytesPerHead(); }
+  size_t ValuesAt(int head) const { return CodesBytes() + static_cast<size_t>(head) * CodesBytesPerHead(); }
+  size_t KeyStepsAt(int head) const { return StepsBegin() + static_cast<size_t>(head) * kBlockTokens * sizeof(float); }
+  size_t ValueStepsAt(int head) const { return KeyStepsAt(head) + StepsBytes(); }
+
+ private:
+  size_t CodesBytesPerHead() const {
+    return static_cast<size_t>(shape_.head_dim) * kBlockTokens * sizeof(int16_t);
+  }
+  size_t CodesBytes() const { return static_cast<size_t>(shape_.n_kv_heads) * CodesBytesPerHead(); }
+  size_t StepsBegin() const { return 2 * CodesBytes(); }
+  size_t StepsBytes() const { return static_cast<size_t>(shape_.n_kv_heads) * kBlockTokens * sizeof(float); }
+
+  KvShape shape_;
+};
+
+}  // namespace vericache::kv

@@ -1,0 +1,54 @@
+// The one compressed format: what every compressor makes and every draft reads. Per (layer, head) its own slot count, storage
+// format, positions and degrees (tokens a slot stands for; attention adds log2(degree) to its score).
+//
+// Invariants (I7): positions ascend; degrees sum to the tokens represented; represented + dropped = seen, in every head.
+// Threads:    immutable after Build.
+#pragma once
+
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "kv/head_slots.h"
+#include "kv/segment.h"
+
+namespace vericache::kv {
+
+struct PackedHead {
+  kernels::KvFormat format = kernels::KvFormat::kI16;
+  int n_slots = 0;
+  AlignedBuffer keys;
+  AlignedBuffer values;
+  AlignedBuffer key_scales;
+  AlignedBuffer value_scales;
+  AlignedBuffer log_weights;         // empty if every degree is 1
+  std::vector<int32_t> degrees;      // [n_slots]
+  std::vector<Position> positions;   // [n_slots]
+  kernels::SlotRun run;              // views the buffers
+};
+
+// Packs the slots of one head in a format.
+PackedHead PackHead(const HeadSlots& slots, kernels::KvFormat format);
+
+class PackedKv final : public KvSource {
+ public:
+  PackedKv() = default;  // of no tokens
+  // Shapes: heads [n_layers * n_kv_heads], layer-major. n_tokens_seen: tokens [0, n) of the source.
+  PackedKv(const KvShape& shape, int n_tokens_seen, std::vector<PackedHead> heads);
+
+  const PackedHead& Head(int layer, int head) const;
+  // Bytes that a draft step reads: codes, scales, log weights of valid slots.
+  size_t Bytes() const;
+  // CHECKs I7.
+  void CheckInvariants() const;
+
+  const KvShape& Shape() const override { return shape_; }
+  void Segments(int layer, int head, std::vector<Segment>& out) const override;
+  int TokenCount() const override { return n_tokens_seen_; }
+
+ private:
+  KvShape shape_;
+  int n_tokens_seen_ = 0;
+  std::vector<PackedHead> heads_;
+};
+
+}  // namespace vericache::kv
