@@ -6,7 +6,7 @@
 //
 // A new method is one file and one line in registry.cc.
 // Invariants: I7 (degrees sum to the tokens represented; positions ascend).
-// Threads:    const and re-entrant; heads may be compressed concurrently.
+// Threads:    const and re-entrant; one instance may compress many sessions.
 // Source:     interface of VeriCache (arXiv 2605.17613), Listing 1, widened by per-head counts, degrees and declared needs.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/thread_team.h"
 #include "compress/hints.h"
 #include "kv/packed_kv.h"
 
@@ -55,12 +56,11 @@ class Compressor {
   // The canonical spec, e.g. "snapkv:keep=0.25,window=64": what results and stored keys show.
   virtual std::string Spec() const = 0;
 
-  // Compresses one head. The caller loops over layers and heads (compress/run.h), in threads.
+  // Compresses tokens [0, job.end) of the source; the heads' work is shared by the team.
   // Requires: hints as declared by GetTraits().needs.
+  // Errors:   kInvalidArgument if the parameters cannot hold what the method protects.
   // Cost:     stated by each method, in slots n and head_dim d.
-  virtual kv::HeadSlots CompressHead(const Job& job, int layer, int head) const = 0;
-  // The storage format of the body this method makes.
-  virtual kernels::KvFormat Format() const = 0;
+  [[nodiscard]] virtual Result<kv::PackedKv> Compress(const Job& job, ThreadTeam& team) const = 0;
 };
 
 }  // namespace vericache::compress
