@@ -1,0 +1,9 @@
+# Instruction sets, one file each. Everything else in this room is built for the baseline (x86-64-v2) and may run anywhere.
+set(vericache_avx2_flags -mavx2 -mfma -mf16c)
+set(vericache_avx512_flags ${vericache_avx2_flags} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512)
+set(vericache_avx512_vnni_flags ${vericache_avx512_flags} -mavx512vnni)
+
+foreach(isa avx2 avx512 avx512_vnni)
+  file(GLOB isa_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/kernels/*_${isa}.cc)
+  set_source_files_properties(${isa_sources} PROPERTIES COMPILE_OPTIONS "${vericache_${isa}_flags}")
+endforeach()
