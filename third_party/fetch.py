@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Third-party source, libraries and models, from third_party/pins.txt into the cache folder.
+
+    fetch.py llama [--cc CC] [--cxx CXX]   source and static libraries of llama.cpp; prints the two folders
+    fetch.py model NAME                    one model; prints the path of its GGUF file
+    fetch.py models                        the names and sizes of the models that can be fetched
+
+The cache folder is $VERICACHE_CACHE, or ~/.cache/vericache. What is there already costs neither network nor time. Packages
+come through pip, which refuses a file whose SHA-256 is not the pinned one before it opens it. Everything is prepared under a
+temporary name and renamed when complete, so an interrupted call leaves nothing half done. Progress goes to stderr.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PINS = HERE / "pins.txt"
+LLAMA_PROJECT = HERE / "llama.cpp"
+CACHE = pathlib.Path(os.environ.get("VERICACHE_CACHE") or pathlib.Path.home() / ".cache" / "vericache")
+START = time.monotonic()
+COPY_BYTES = 1 << 20
+
+
+class FetchError(Exception):
+    """One sentence for the user: what failed, and what to do."""
+
+
+def say(text):
+    print(f"[{time.monotonic() - START:4.0f} s] {text}", file=sys.stderr, flush=True)
+
+
+def read_pins():
+    """Returns ({model: (size, sha256)}, {target: [(package, version, sha256, member)]})."""
+    models, files = {}, {}
+    for line in PINS.read_text().splitlines():
+        kind, *words = line.split("#")[0].split() or [""]
+        if kind == "model":
+            name, size, sha256 = words
+            models[name] = (int(size), sha256)
+        elif kind == "file":
+            target, *pin = words
+            files.setdefault(target, []).append(tuple(pin))
+    return models, files
+
+
+@contextlib.contextmanager
+def locked(name):
+    """Two calls at once must not prepare the same thing."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / f"{name}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"{name}: another process is preparing it; waiting")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def workspace():
+    """A folder in the cache (the same file system, so that renames are atomic) that disappears afterwards."""
+    with tempfile.TemporaryDirectory(prefix="tmp-", dir=CACHE) as folder:
+        yield pathlib.Path(folder)
+
+
+def download(pin, folder, source_package=False):
+    """The pinned file of a package, in folder. pip checks the hash before it unpacks or runs anything."""
+    package, version, sha256, _ = pin
+    requirement = folder / "requirement.txt"
+    requirement.write_text(f"{package}=={version} --hash=sha256:{sha256}\n")
+    target = folder / package
+    kind = ["--no-binary", package] if source_package else ["--only-binary", ":all:"]
+    command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", *kind,
+               "--require-hashes", "-r", str(requirement), "-d", str(target)]
+    result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    files = list(target.glob("*")) if target.is_dir() else []
+    if result.returncode != 0 or len(files) != 1:
+        raise FetchError(f"pip could not download {package}=={version} with the pinned SHA-256:\n{result.stderr.strip()}")
+    return files[0]
+
+
+# --- models ---------------------------------------------------------------------------------------------------------
+
+
+def append_member(archive, suffix, out, digest):
+    with zipfile.ZipFile(archive) as wheel:
+        names = [name for name in wheel.namelist() if name.endswith(suffix)]
+        if len(names) != 1:
+            raise FetchError(f"{archive.name} holds {len(names)} files that end in {suffix}; expected one")
+        with wheel.open(names[0]) as member:
+            while block := member.read(COPY_BYTES):
+                out.write(block)
+                digest.update(block)
+
+
+def fetch_model(name):
+    models, files = read_pins()
+    if name not in models:
+        raise FetchError(f"no model is called '{name}'; there are: {', '.join(models)}")
+    size, sha256 = models[name]
+    target = CACHE / "models" / f"{name}.gguf"
+    if target.is_file() and target.stat().st_size == size:
+        return target
+    with locked(f"model-{name}"), workspace() as folder:
+        if target.is_file() and target.stat().st_size == size:  # the other process made it
+            return target
+        digest = hashlib.sha256()
+        assembled = folder / target.name
+        with open(assembled, "wb") as out:
+            for index, pin in enumerate(files[name]):
+                say(f"model {name}: file {index + 1} of {len(files[name])} ({out.tell() / 1e6:.0f} of {size / 1e6:.0f} MB so far)")
+                archive = download(pin, folder)
+                append_member(archive, pin[-1], out, digest)
+                archive.unlink()
+        if assembled.stat().st_size != size or digest.hexdigest() != sha256:
+            raise FetchError(f"model {name}: the assembled file is not the pinned one (SHA-256 {digest.hexdigest()})")
+        target.parent.mkdir(exist_ok=True)
+        os.replace(assembled, target)
+        say(f"model {name}: ready, SHA-256 verified")
+    return target
+
+
+# --- llama.cpp ------------------------------------------------------------------------------------------------------
+
+
+def extract_llama(archive, folder):
+    """Only vendor/llama.cpp of the source package, with plain files and folders only."""
+    prefix = re.compile(r"^[^/]+/vendor/llama\.cpp/(.+)$")
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            match = prefix.match(member.name)
+            if not match or not (member.isfile() or member.isdir()) or ".." in member.name.split("/"):
+                continue
+            member.name = match.group(1)
+            tar.extract(member, folder, set_attrs=False)
+
+
+def llama_source():
+    pin = read_pins()[1]["llama.cpp"][0]
+    target = CACHE / f"llama.cpp-{pin[2][:12]}" / "source"
+    if target.is_dir():
+        return target
+    with locked("llama.cpp-source"), workspace() as folder:
+        if target.is_dir():
+            return target
+        say("llama.cpp: downloading its source (77 MB)")
+        archive = download(pin, folder, source_package=True)
+        say("llama.cpp: extracting")
+        extract_llama(archive, folder / "source")
+        target.parent.mkdir(exist_ok=True)
+        os.replace(folder / "source", target)
+    return target
+
+
+def compiler_line(compiler):
+    found = shutil.which(compiler)
+    if not found:
+        raise FetchError(f"no compiler '{compiler}' found; install one (Debian: apt-get install g++)")
+    result = subprocess.run([found, "--version"], capture_output=True, text=True)
+    return result.stdout.splitlines()[0] if result.stdout else found
+
+
+def run_logged(command, log, what):
+    """Runs a command into a log file, telling the progress that ninja prints; shows the end of the log if it fails."""
+    last_told = time.monotonic()
+    with open(log, "a") as out:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   stdin=subprocess.DEVNULL)
+        for line in process.stdout:
+            out.write(line)
+            match = re.match(r"\[(\d+)/(\d+)\]", line)
+            if match and time.monotonic() - last_told > 10:
+                last_told = time.monotonic()
+                say(f"{what}: {match.group(1)} of {match.group(2)}")
+        if process.wait() == 0:
+            return
+    tail = "\n".join(pathlib.Path(log).read_text(errors="replace").splitlines()[-25:])
+    raise FetchError(f"{what} failed; the end of {log}:\n{tail}")
+
+
+def llama_libraries(source, cc, cxx):
+    """Builds the libraries once per pin, build description and compiler."""
+    description = (LLAMA_PROJECT / "CMakeLists.txt").read_bytes()
+    key = hashlib.sha256(description + compiler_line(cc).encode() + compiler_line(cxx).encode()).hexdigest()[:12]
+    build = source.parent / f"build-{key}"
+    complete = build / "complete"
+    if complete.is_file():
+        return build
+    with locked("llama.cpp-build"):
+        if complete.is_file():
+            return build
+        build.mkdir(exist_ok=True)
+        log = build / "build.log"
+        jobs = max(1, len(os.sched_getaffinity(0)))
+        say(f"llama.cpp: building its libraries, once (3-5 minutes on two cores); details in {log}")
+        run_logged(["cmake", "-S", str(LLAMA_PROJECT), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                    f"-DLLAMA_CPP_SOURCE={source}", f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}"],
+                   log, "llama.cpp: configuring")
+        run_logged(["cmake", "--build", str(build), f"-j{jobs}"], log, "llama.cpp: compiling")
+        complete.touch()
+        say("llama.cpp: libraries ready")
+    return build
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    llama = commands.add_parser("llama")
+    llama.add_argument("--cc", default="cc")
+    llama.add_argument("--cxx", default="c++")
+    commands.add_parser("model").add_argument("name")
+    commands.add_parser("models")
+    args = parser.parse_args()
+    if args.command == "llama":
+        source = llama_source()
+        print(source, llama_libraries(source, args.cc, args.cxx), sep="\n")
+    elif args.command == "model":
+        print(fetch_model(args.name))
+    else:
+        for name, (size, _) in read_pins()[0].items():
+            print(f"{name:<22} {size / 1e6:6.0f} MB")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except FetchError as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
