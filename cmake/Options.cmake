@@ -1,4 +1,5 @@
-# Flags of every target of ours. The arithmetic contract (docs/numerics.md) rests on two of them: no contraction, no fast-math.
+# Flags of every target of ours. The arithmetic contract (docs/numerics.md) rests on two of them: no
+# contraction, no fast-math.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -14,11 +15,13 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 add_library(vericache_options INTERFACE)
 target_compile_options(vericache_options INTERFACE
   -ffp-contract=off -march=x86-64-v2 -mtune=generic
-  -Wall -Wextra -Wshadow -Wconversion -Wold-style-cast -Wnon-virtual-dtor -Wimplicit-fallthrough -Werror)
+  -Wall -Wextra -Wshadow -Wconversion -Wold-style-cast -Wnon-virtual-dtor -Wimplicit-fallthrough
+  -Werror)
 target_include_directories(vericache_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 
 set(VERICACHE_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
 if(VERICACHE_SANITIZE)
-  add_compile_options(-fsanitize=${VERICACHE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_compile_options(
+    -fsanitize=${VERICACHE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${VERICACHE_SANITIZE})
 endif()

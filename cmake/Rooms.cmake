@@ -1,5 +1,5 @@
-# vericache_room(NAME [DEPS rooms] [LIBS libraries]): the static library of src/NAME, from every .cc in it.
-# vericache_tests(NAME): the test binary of tests/NAME. Files named *_slow_test.cc form a second binary, labelled slow.
+# vericache_room(NAME [DEPS rooms] [LIBS libraries]): the static library of src/NAME, made of every
+# .cc in it.
 function(vericache_room name)
   cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
@@ -15,19 +15,23 @@ function(vericache_room name)
   list(TRANSFORM ARG_DEPS PREPEND vc_ OUTPUT_VARIABLE deps)
   target_link_libraries(vc_${name} ${public} vericache_options fmt::fmt Threads::Threads ${deps})
   target_link_libraries(vc_${name} ${private} ${ARG_LIBS})
-  if(EXISTS ${CMAKE_SOURCE_DIR}/src/${name}/flags.cmake)  # per-file instruction-set flags (kernels only)
+  # Flags per file: the instruction sets of src/kernels.
+  if(EXISTS ${CMAKE_SOURCE_DIR}/src/${name}/flags.cmake)
     include(${CMAKE_SOURCE_DIR}/src/${name}/flags.cmake)
   endif()
 endfunction()
 
 function(vericache_test_binary target label libs)
   add_executable(${target} ${ARGN})
-  target_link_libraries(${target} PRIVATE ${libs} vc_test_support GTest::gtest GTest::gmock GTest::gtest_main)
+  target_link_libraries(
+    ${target} PRIVATE ${libs} vc_test_support GTest::gtest GTest::gmock GTest::gtest_main)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   add_test(NAME ${target} COMMAND ${target})
   set_tests_properties(${target} PROPERTIES LABELS "${label}")
 endfunction()
 
+# vericache_tests(NAME): the test binary of tests/NAME. Files named *_slow_test.cc form a second
+# binary, labelled slow.
 function(vericache_tests name)
   cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
   file(GLOB slow CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_slow_test.cc)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Third-party source, libraries and models, from third_party/pins.txt into the cache folder.
 
-    fetch.py llama [--cc CC] [--cxx CXX]   source and static libraries of llama.cpp; prints the two folders
+    fetch.py llama [--cc CC] [--cxx CXX]   llama.cpp; prints its source and its library folder
     fetch.py model NAME                    one model; prints the path of its GGUF file
-    fetch.py models                        the names and sizes of the models that can be fetched
+    fetch.py models                        the models that can be fetched, with their sizes
 
-The cache folder is $VERICACHE_CACHE, or ~/.cache/vericache. What is there already costs neither network nor time. Packages
-come through pip, which refuses a file whose SHA-256 is not the pinned one before it opens it. Everything is prepared under a
-temporary name and renamed when complete, so an interrupted call leaves nothing half done. Progress goes to stderr.
+The cache folder is $VERICACHE_CACHE, or ~/.cache/vericache. What is there already costs neither
+network nor time. Packages come through pip, which refuses a file whose SHA-256 is not the pinned
+one before it opens it. Everything is prepared under a temporary name and renamed when complete, so
+an interrupted call leaves nothing half done. Progress goes to stderr.
 """
 
 import argparse
@@ -28,9 +29,10 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 PINS = HERE / "pins.txt"
 LLAMA_PROJECT = HERE / "llama.cpp"
-CACHE = pathlib.Path(os.environ.get("VERICACHE_CACHE") or pathlib.Path.home() / ".cache" / "vericache")
+CACHE = pathlib.Path(os.environ.get("VERICACHE_CACHE") or "~/.cache/vericache").expanduser()
 START = time.monotonic()
 COPY_BYTES = 1 << 20
+TELL_SECONDS = 10
 
 
 class FetchError(Exception):
@@ -70,35 +72,36 @@ def locked(name):
 
 @contextlib.contextmanager
 def workspace():
-    """A folder in the cache (the same file system, so that renames are atomic) that disappears afterwards."""
+    """A folder that disappears afterwards; in the cache, so that renames out of it are atomic."""
     with tempfile.TemporaryDirectory(prefix="tmp-", dir=CACHE) as folder:
         yield pathlib.Path(folder)
 
 
 def download(pin, folder, source_package=False):
-    """The pinned file of a package, in folder. pip checks the hash before it unpacks or runs anything."""
+    """The pinned file of a package, in folder. pip checks its hash before it unpacks or runs it."""
     package, version, sha256, _ = pin
     requirement = folder / "requirement.txt"
     requirement.write_text(f"{package}=={version} --hash=sha256:{sha256}\n")
     target = folder / package
     kind = ["--no-binary", package] if source_package else ["--only-binary", ":all:"]
-    command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", *kind,
-               "--require-hashes", "-r", str(requirement), "-d", str(target)]
+    command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check",
+               "--no-deps", *kind, "--require-hashes", "-r", str(requirement), "-d", str(target)]
     result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     files = list(target.glob("*")) if target.is_dir() else []
     if result.returncode != 0 or len(files) != 1:
-        raise FetchError(f"pip could not download {package}=={version} with the pinned SHA-256:\n{result.stderr.strip()}")
+        raise FetchError(f"pip could not download {package}=={version} with the pinned SHA-256:\n"
+                         + result.stderr.strip())
     return files[0]
 
 
-# --- models ---------------------------------------------------------------------------------------------------------
+# --- models ---
 
 
 def append_member(archive, suffix, out, digest):
     with zipfile.ZipFile(archive) as wheel:
         names = [name for name in wheel.namelist() if name.endswith(suffix)]
         if len(names) != 1:
-            raise FetchError(f"{archive.name} holds {len(names)} files that end in {suffix}; expected one")
+            raise FetchError(f"{archive.name} holds {len(names)} files in {suffix}, expected one")
         with wheel.open(names[0]) as member:
             while block := member.read(COPY_BYTES):
                 out.write(block)
@@ -111,40 +114,45 @@ def fetch_model(name):
         raise FetchError(f"no model is called '{name}'; there are: {', '.join(models)}")
     size, sha256 = models[name]
     target = CACHE / "models" / f"{name}.gguf"
-    if target.is_file() and target.stat().st_size == size:
+
+    def is_there():
+        return target.is_file() and target.stat().st_size == size
+
+    if is_there():
         return target
     with locked(f"model-{name}"), workspace() as folder:
-        if target.is_file() and target.stat().st_size == size:  # the other process made it
+        if is_there():  # another process made it meanwhile
             return target
         digest = hashlib.sha256()
         assembled = folder / target.name
         with open(assembled, "wb") as out:
             for index, pin in enumerate(files[name]):
-                say(f"model {name}: file {index + 1} of {len(files[name])} ({out.tell() / 1e6:.0f} of {size / 1e6:.0f} MB so far)")
+                say(f"model {name}: file {index + 1} of {len(files[name])}, "
+                    f"{out.tell() / 1e6:.0f} of {size / 1e6:.0f} MB so far")
                 archive = download(pin, folder)
                 append_member(archive, pin[-1], out, digest)
                 archive.unlink()
         if assembled.stat().st_size != size or digest.hexdigest() != sha256:
-            raise FetchError(f"model {name}: the assembled file is not the pinned one (SHA-256 {digest.hexdigest()})")
+            raise FetchError(f"model {name} is not the pinned one: SHA-256 {digest.hexdigest()}")
         target.parent.mkdir(exist_ok=True)
         os.replace(assembled, target)
         say(f"model {name}: ready, SHA-256 verified")
     return target
 
 
-# --- llama.cpp ------------------------------------------------------------------------------------------------------
+# --- llama.cpp ---
 
 
-def extract_llama(archive, folder):
-    """Only vendor/llama.cpp of the source package, with plain files and folders only."""
-    prefix = re.compile(r"^[^/]+/vendor/llama\.cpp/(.+)$")
+def extract_llama(archive, inner, folder):
+    """Only the folder `inner` of the source package, and of it only plain files and folders."""
+    prefix = re.compile(rf"^[^/]+/{re.escape(inner)}/(.+)$")
     with tarfile.open(archive) as tar:
         for member in tar:
             match = prefix.match(member.name)
-            if not match or not (member.isfile() or member.isdir()) or ".." in member.name.split("/"):
-                continue
-            member.name = match.group(1)
-            tar.extract(member, folder, set_attrs=False)
+            is_plain = member.isfile() or member.isdir()
+            if match and is_plain and ".." not in member.name.split("/"):
+                member.name = match.group(1)
+                tar.extract(member, folder, set_attrs=False)
 
 
 def llama_source():
@@ -158,31 +166,33 @@ def llama_source():
         say("llama.cpp: downloading its source (77 MB)")
         archive = download(pin, folder, source_package=True)
         say("llama.cpp: extracting")
-        extract_llama(archive, folder / "source")
+        extract_llama(archive, pin[-1], folder / "source")
         target.parent.mkdir(exist_ok=True)
         os.replace(folder / "source", target)
     return target
 
 
-def compiler_line(compiler):
+def compiler_version(compiler):
     found = shutil.which(compiler)
     if not found:
-        raise FetchError(f"no compiler '{compiler}' found; install one (Debian: apt-get install g++)")
+        raise FetchError(f"there is no compiler '{compiler}' (Debian: apt-get install g++)")
     result = subprocess.run([found, "--version"], capture_output=True, text=True)
-    return result.stdout.splitlines()[0] if result.stdout else found
+    first_line = result.stdout.splitlines()[0] if result.stdout else found
+    # Without the name it was called by: c++ and g++ are one compiler.
+    return first_line.partition(" ")[2] or first_line
 
 
 def run_logged(command, log, what):
-    """Runs a command into a log file, telling the progress that ninja prints; shows the end of the log if it fails."""
-    last_told = time.monotonic()
-    with open(log, "a") as out:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   stdin=subprocess.DEVNULL)
+    """Runs a command into a log file and tells ninja's progress; on failure shows the log's end."""
+    told = time.monotonic()
+    with open(log, "a", buffering=1) as out:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
         for line in process.stdout:
             out.write(line)
             match = re.match(r"\[(\d+)/(\d+)\]", line)
-            if match and time.monotonic() - last_told > 10:
-                last_told = time.monotonic()
+            if match and time.monotonic() - told > TELL_SECONDS:
+                told = time.monotonic()
                 say(f"{what}: {match.group(1)} of {match.group(2)}")
         if process.wait() == 0:
             return
@@ -192,8 +202,9 @@ def run_logged(command, log, what):
 
 def llama_libraries(source, cc, cxx):
     """Builds the libraries once per pin, build description and compiler."""
-    description = (LLAMA_PROJECT / "CMakeLists.txt").read_bytes()
-    key = hashlib.sha256(description + compiler_line(cc).encode() + compiler_line(cxx).encode()).hexdigest()[:12]
+    identity = [(LLAMA_PROJECT / "CMakeLists.txt").read_text(),
+                compiler_version(cc), compiler_version(cxx)]
+    key = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:12]
     build = source.parent / f"build-{key}"
     complete = build / "complete"
     if complete.is_file():
@@ -203,23 +214,25 @@ def llama_libraries(source, cc, cxx):
             return build
         build.mkdir(exist_ok=True)
         log = build / "build.log"
-        jobs = max(1, len(os.sched_getaffinity(0)))
-        say(f"llama.cpp: building its libraries, once (3-5 minutes on two cores); details in {log}")
-        run_logged(["cmake", "-S", str(LLAMA_PROJECT), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                    f"-DLLAMA_CPP_SOURCE={source}", f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}"],
-                   log, "llama.cpp: configuring")
-        run_logged(["cmake", "--build", str(build), f"-j{jobs}"], log, "llama.cpp: compiling")
+        say(f"llama.cpp: building its libraries, once; details in {log}")
+        configure = ["cmake", "-S", str(LLAMA_PROJECT), "-B", str(build), "-G", "Ninja",
+                     "-DCMAKE_BUILD_TYPE=Release", f"-DLLAMA_CPP_SOURCE={source}",
+                     f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}"]
+        run_logged(configure, log, "llama.cpp: configuring")
+        n_jobs = len(os.sched_getaffinity(0))
+        run_logged(["cmake", "--build", str(build), f"-j{n_jobs}"], log, "llama.cpp: compiling")
         complete.touch()
         say("llama.cpp: libraries ready")
     return build
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     llama = commands.add_parser("llama")
-    llama.add_argument("--cc", default="cc")
-    llama.add_argument("--cxx", default="c++")
+    llama.add_argument("--cc", default=os.environ.get("CC", "cc"))
+    llama.add_argument("--cxx", default=os.environ.get("CXX", "c++"))
     commands.add_parser("model").add_argument("name")
     commands.add_parser("models")
     args = parser.parse_args()
