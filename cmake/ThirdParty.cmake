@@ -6,6 +6,7 @@ find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(GTest REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
 set(VERICACHE_LLAMA_CPP "" CACHE PATH "A llama.cpp source folder to use, not the pinned one")
 
