@@ -1,4 +1,5 @@
-// A fixed budget of blocks (one layer of 256 tokens each): free + live = capacity, each block in exactly one state (I4).
+// A fixed budget of blocks (one layer of 256 tokens each): free + live = capacity, each block in
+// exactly one state (I4).
 //
 // Memory is reserved at once and touched on first use, so a large budget costs only what is used.
 // Threads: all members may be called from any thread.

@@ -1,10 +1,13 @@
-// The truth: every token's K and V in I16, in blocks of 256 tokens. Only prefill and verify write it (I1).
+// The truth: every token's K and V in I16, in blocks of 256 tokens, which only prefill and verify
+// write (I1).
 //
-// Invariants: blocks are append-only; slots at or behind Length() are not part of it, whatever bytes they hold.
-// Threads:    one writer at a time; NewRow of distinct (layer, head, row) may run concurrently inside a pass.
+// Invariants: blocks are append-only; slots at or behind Length() are not part of it, whatever
+//             bytes they hold: no result reads them.
+// Threads:    one writer at a time; NewRow of distinct (layer, head, row) may run concurrently
+//             inside a pass.
 #pragma once
 
-#include <memory>
+#include <cstddef>
 #include <vector>
 
 #include "base/result.h"
@@ -26,7 +29,7 @@ class FullKv final : public CausalKv {
   Status Reserve(int n_tokens);
   // Rows [0, n_rows) of the last pass become tokens.
   void Commit(int n_rows);
-  // Forgets tokens from n_tokens on.
+  // Forgets tokens from n_tokens on and gives back the blocks behind them.
   void Truncate(int n_tokens);
   int Length() const { return length_; }
   // Bytes of the blocks held, and of the tokens in them.
@@ -39,12 +42,13 @@ class FullKv final : public CausalKv {
   RowSlot NewRow(int layer, int head, int row_idx) override;
 
  private:
-  std::vector<kernels::SlotRun>& Runs(int layer, int head);
+  int HeldTokens() const;  // tokens the blocks have room for
+  void AppendRuns(int layer, const std::byte* block);
 
   BlockPool& pool_;
   int length_ = 0;
-  std::vector<BlockId> blocks_;                          // [block][layer]
-  std::vector<std::vector<kernels::SlotRun>> runs_;      // [layer * n_kv_heads + head]
+  std::vector<BlockId> blocks_;                      // [block][layer]
+  std::vector<std::vector<kernels::SlotRun>> runs_;  // [layer * n_kv_heads + head]
 };
 
 }  // namespace vericache::kv

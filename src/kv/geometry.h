@@ -1,7 +1,9 @@
-// All offset arithmetic of the KV above one run of slots: blocks, layers, heads. Nobody else multiplies by head_dim.
+// All offset arithmetic of the KV above one run of slots: blocks, layers, heads. Nobody else
+// multiplies by head_dim.
 //
-// A block is 256 tokens cut by absolute position; the unit of storage and movement is one layer of one block, the K and V of
-// all KV heads together: keys of every head, values of every head, key steps, value steps. The same bytes in every tier.
+// A block is 256 tokens cut by absolute position; the unit of storage and movement is one layer of
+// one block, the K and V of all KV heads together: keys of every head, values of every head, key
+// steps, value steps. The same bytes in every tier.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +20,16 @@ struct KvShape {
   int n_kv_heads = 0;
   int head_dim = 0;
   bool operator==(const KvShape&) const = default;
+
+  // (layer, head) pairs, and the place of one in a layer-major list of them.
+  int HeadCount() const { return n_layers * n_kv_heads; }
+  size_t HeadIndex(int layer, int head) const {
+    return static_cast<size_t>(layer) * static_cast<size_t>(n_kv_heads) + static_cast<size_t>(head);
+  }
 };
 
-// Bytes of the I16 truth per token, all layers and heads: 2 per element and one F32 step per vector, K and V.
+// Bytes of the I16 truth per token, all layers and heads: 2 per element and one F32 step per
+// vector, K and V.
 constexpr size_t FullKvBytesPerToken(const KvShape& shape) {
   return static_cast<size_t>(shape.n_layers) * static_cast<size_t>(shape.n_kv_heads) * 2 *
          (static_cast<size_t>(shape.head_dim) * sizeof(int16_t) + sizeof(float));
@@ -33,8 +42,12 @@ class BlockLayout {
 
   size_t Bytes() const { return StepsBegin() + 2 * StepsBytes(); }
   size_t KeysAt(int head) const { return static_cast<size_t>(head) * CodesBytesPerHead(); }
-  size_t ValuesAt(int head) const { return CodesBytes() + static_cast<size_t>(head) * CodesBytesPerHead(); }
-  size_t KeyStepsAt(int head) const { return StepsBegin() + static_cast<size_t>(head) * kBlockTokens * sizeof(float); }
+  size_t ValuesAt(int head) const {
+    return CodesBytes() + static_cast<size_t>(head) * CodesBytesPerHead();
+  }
+  size_t KeyStepsAt(int head) const {
+    return StepsBegin() + static_cast<size_t>(head) * kBlockTokens * sizeof(float);
+  }
   size_t ValueStepsAt(int head) const { return KeyStepsAt(head) + StepsBytes(); }
 
  private:
@@ -43,7 +56,9 @@ class BlockLayout {
   }
   size_t CodesBytes() const { return static_cast<size_t>(shape_.n_kv_heads) * CodesBytesPerHead(); }
   size_t StepsBegin() const { return 2 * CodesBytes(); }
-  size_t StepsBytes() const { return static_cast<size_t>(shape_.n_kv_heads) * kBlockTokens * sizeof(float); }
+  size_t StepsBytes() const {
+    return static_cast<size_t>(shape_.n_kv_heads) * kBlockTokens * sizeof(float);
+  }
 
   KvShape shape_;
 };
