@@ -1,11 +1,15 @@
-// The engine: Submit(Request) -> Stream. It owns the model, the KV pool, the threads and the loop; every iteration is one forward
-// pass over the rows that all live sessions want (prefill chunks, draft rows, verify rows together).
+// The engine: Submit(Request) -> Stream. It owns the model, the KV pool, the threads and the loop;
+// every iteration is one forward pass over the rows that all live sessions want (prefill chunks,
+// draft rows, verify rows together).
 //
-// Threads: Submit and the members of Stream may be called from any thread.
+// Threads: Submit and the members of Stream may be called from any thread. A stream may outlive
+// its engine, which ends it with kCancelled.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -18,30 +22,33 @@ namespace vericache::engine {
 
 struct EngineOptions {
   std::string model_path;
-  int n_threads = 0;                      // 0: all cores
-  std::string isa = "auto";               // auto, ref, avx2, avx512, avx512vnni
-  size_t fast_kv_bytes = size_t{4} << 30; // budget of the full KV
-  int n_context = 0;                      // 0: as trained
-  int prefill_chunk = 256;                // rows of one prefill pass
-  int max_sessions = 64;                  // live at once; more wait
+  int n_threads = 0;                       // 0: all cores
+  std::string isa = "auto";                // auto, ref, avx2, avx512, avx512vnni
+  size_t fast_kv_bytes = size_t{4} << 30;  // budget of the full KV
+  int n_context = 0;                       // 0: as trained
+  int prefill_chunk = 256;                 // rows of one prefill pass
+  int max_sessions = 64;                   // live at once; more wait
+  int max_waiting = 1024;                  // beyond them Submit refuses
 };
 
-// What a stream delivers, in order.
+// What a stream delivers, in order. A slow reader finds several events of one kind joined in one.
 struct Event {
   enum class Kind : uint8_t { kPrefill, kTokens, kFinished } kind = Kind::kTokens;
-  int prefilled = 0;                     // kPrefill: prompt tokens done so far
-  std::vector<TokenId> tokens;           // kTokens: accepted tokens only (I2)
-  std::string text;                      // kTokens: complete UTF-8 text that these tokens release (may be empty)
+  int prefilled = 0;            // kPrefill: prompt tokens done so far
+  std::vector<TokenId> tokens;  // kTokens: accepted tokens only (I2)
+  std::string text;  // kTokens: complete UTF-8 text that these tokens release (may be empty)
+  std::vector<decode::TokenLogprobs> logprobs;                // kTokens: one per token, if asked
   decode::FinishReason reason = decode::FinishReason::kNone;  // kFinished
-  Error error{};                         // kFinished with kError
-  decode::Stats stats;                   // kFinished (kTokens: so far)
+  Error error{};                                              // kFinished with kError
+  decode::Stats stats;                                        // kFinished (kTokens: so far)
 };
 
 class Stream {
  public:
-  virtual ~Stream() = default;           // cancels if unfinished
+  virtual ~Stream() = default;  // cancels if unfinished
   // Blocks until the next event; false after kFinished was delivered.
   virtual bool Next(Event& event) = 0;
+  // The request ends with kCancelled at the next iteration, in whatever phase it is.
   virtual void Cancel() = 0;
 };
 
@@ -49,10 +56,12 @@ class Engine {
  public:
   virtual ~Engine() = default;
   // Loads the model, chooses kernels, runs the identity self-test.
-  // Errors: those of Model::Load; kUnsupported for an instruction set this machine lacks; kInternal if the self-test fails.
+  // Errors: kInvalidArgument for an option out of range; those of Model::Load; kUnsupported for an
+  //         instruction set this machine lacks; kInternal if the self-test fails.
   static Result<std::unique_ptr<Engine>> Create(const EngineOptions& options);
 
-  // Errors: kInvalidArgument (value and range), kResourceExhausted if the request can never fit the budget.
+  // Errors: kInvalidArgument (value and range), kResourceExhausted if the request can never fit the
+  //         budget or too many wait.
   virtual Result<std::unique_ptr<Stream>> Submit(decode::Request request) = 0;
 
   virtual const model::Model& GetModel() const = 0;

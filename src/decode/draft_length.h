@@ -1,0 +1,82 @@
+// How many tokens to draft before the next verify: fixed, or chosen from measured times.
+//
+// Automatic choice maximises expected committed tokens per second. With a draft of x tokens, each
+// accepted with probability p while those before it are,
+//
+//   tokens(x)  = 1 + p + ... + p^x              x accepted at most, and the verified one
+//   seconds(x) = x * draft_row + plain + x * verified_row
+//
+// and plain decoding is x = 0. p, draft_row, plain and verified_row are windowed estimates.
+// Drafting that loses is left for plain decoding and tried again later, at doubling distances; and
+// whatever the estimates say, the time lost to drafting, added up, stays below a small share of all
+// time plus a fixed allowance. So auto is never much slower than plain decoding (S20).
+// Threads: one user at a time. Times come in as arguments: a pure state machine.
+// Source: VeriCache (arXiv 2605.17613), performance model, with the compute of verified rows.
+#pragma once
+
+#include <array>
+#include <optional>
+
+namespace vericache::decode {
+
+// The middle of the last few observations: one stalled step does not move it.
+class RecentMedian {
+ public:
+  void Add(double value);
+  int Count() const { return n_; }
+  double Value() const;  // requires Count() > 0
+
+ private:
+  static constexpr int kKept = 5;
+  std::array<double, kKept> values_{};
+  int n_ = 0;     // kept so far
+  int next_ = 0;  // where the next one goes
+};
+
+// What one round took and gave. A round without drafts is a plain step.
+struct RoundTimes {
+  int n_drafted = 0;
+  int n_accepted = 0;
+  double draft_s = 0;   // all draft rows
+  double verify_s = 0;  // the pass over n_drafted + 1 rows
+  double extra_s = 0;   // spent for drafting alone: compression
+};
+
+class DraftLength {
+ public:
+  // Always n.
+  static DraftLength Fixed(int n);
+  // Chosen from [0, max].
+  static DraftLength Auto(int max);
+
+  // Tokens to draft in the next round.
+  int Next() const;
+  void Observe(const RoundTimes& round);
+  bool IsFixed() const { return fixed_.has_value(); }
+
+ private:
+  DraftLength() = default;
+
+  int Best() const;
+  double SecondsOf(int n_drafted) const;
+  void ObservePlain(double seconds);
+  void ObserveDraft(const RoundTimes& round);
+  void BackOff();
+
+  std::optional<int> fixed_;
+  int max_ = 0;
+
+  RecentMedian plain_s_;         // a plain step
+  RecentMedian draft_row_s_;     // a draft row
+  RecentMedian verified_row_s_;  // what each drafted row adds to a verify
+  double n_accepted_ = 0;        // decayed, with the prior
+  double n_rejected_ = 0;
+
+  int plain_left_ = 0;   // plain steps before the next attempt
+  int backoff_ = 0;      // their number after the next failure
+  int since_plain_ = 0;  // rounds since the last plain step
+  double lost_s_ = 0;    // time that drafting cost beyond plain decoding; negative: gained
+  double total_s_ = 0;
+};
+
+}  // namespace vericache::decode
