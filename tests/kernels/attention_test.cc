@@ -1,0 +1,175 @@
+// Attention over one chunk, merge and finish.
+//
+// Goal: the reference computes softmax attention, and every other path equals it in every bit.
+// Method: the reference against binary64 under a derived bound; the paths against the reference by
+// memcmp over shapes around every tile and vector width, with garbage in the padding.
+#include "kernels/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/attention_data.h"
+
+namespace vericache::kernels {
+namespace {
+
+using testing_support::ChunkData;
+using testing_support::ChunkResult;
+using testing_support::ChunkShape;
+using testing_support::RunChunk;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+double Norm(const float* x, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return std::sqrt(sum);
+}
+
+double MaxAbs(const float* x, int n) {
+  double max = 0;
+  for (int i = 0; i < n; ++i) max = std::max(max, std::fabs(static_cast<double>(x[i])));
+  return max;
+}
+
+struct Expected {
+  std::vector<double> scores;  // log2 units
+  std::vector<double> out;     // normalised
+};
+
+// Softmax attention of one row in binary64, on the floats that were encoded.
+Expected SoftmaxAttention(const ChunkData& data, int row) {
+  const int head_dim = data.shape().head_dim;
+  const double scale = std::log2(std::exp(1.0)) / std::sqrt(static_cast<double>(head_dim));
+  Expected expected;
+  double max = -std::numeric_limits<double>::infinity();
+  for (int x = 0; x < data.n_visible(row); ++x) {
+    double dot = 0;
+    for (int d = 0; d < head_dim; ++d) {
+      dot += static_cast<double>(data.query(row)[d]) * static_cast<double>(data.key(x)[d]);
+    }
+    expected.scores.push_back(dot * scale + static_cast<double>(data.log_weight(x)));
+    max = std::max(max, expected.scores.back());
+  }
+  expected.out.assign(static_cast<size_t>(head_dim), 0.0);
+  double sum = 0;
+  for (int x = 0; x < data.n_visible(row); ++x) {
+    const double weight = std::exp2(expected.scores[static_cast<size_t>(x)] - max);
+    sum += weight;
+    for (int c = 0; c < head_dim; ++c) {
+      expected.out[static_cast<size_t>(c)] += weight * static_cast<double>(data.value(x)[c]);
+    }
+  }
+  for (double& y : expected.out) y /= sum;
+  return expected;
+}
+
+// How far a score of the I16 definition may be from the exact one: half a step per code of q and k,
+// by Cauchy-Schwarz, and a few roundings.
+double ScoreBoundI16(const ChunkData& data, int row) {
+  const int head_dim = data.shape().head_dim;
+  const auto step = [&](const float* x) {
+    return std::max(Norm(x, head_dim) / 46000, MaxAbs(x, head_dim) / 32767) * (1 + 1e-6);
+  };
+  const double q_norm = Norm(data.query(row), head_dim);
+  double bound = 0;
+  for (int x = 0; x < data.n_visible(row); ++x) {
+    const double k_norm = Norm(data.key(x), head_dim);
+    const double half_steps = q_norm * step(data.key(x)) + k_norm * step(data.query(row)) +
+                              step(data.key(x)) * step(data.query(row));
+    const double magnitude = q_norm * k_norm / std::sqrt(head_dim) + 6;
+    bound = std::max(bound, 0.5 * 1.4427 * half_steps + 5 * 0x1p-23 * magnitude);
+  }
+  return bound;
+}
+
+// How far a normalised output may be: weights off by the score bound, the exponential and 64
+// roundings of the sums; half a step per value; half a code of the 64 weights of each sub-block,
+// where the X of all sub-blocks together are at most the sum of the weights.
+double OutputBoundI16(const ChunkData& data, int row) {
+  double value_max = 0;
+  for (int x = 0; x < data.n_visible(row); ++x) {
+    value_max = std::max(value_max, MaxAbs(data.value(x), data.shape().head_dim));
+  }
+  const double weights = std::exp2(2 * ScoreBoundI16(data, row)) - 1 + 64 * 0x1p-23;
+  return value_max * (2 * weights + 0.5 / 8191 + 0.5 * 64 / 16375);
+}
+
+TEST(AttentionReference, I16EqualsBinary64SoftmaxWithinTheDerivedBound) {
+  uint32_t seed = 1;
+  for (const int head_dim : {16, 64, 80, 128, 256}) {
+    for (const bool has_log_weights : {false, true}) {
+      ChunkData data({.head_dim = head_dim,
+                      .group = 2,
+                      .n_rows = 4,
+                      .run_slots = {256, 255},
+                      .has_log_weights = has_log_weights,
+                      .seed = ++seed});
+      data.SetVisible([](int row) { return row == 0 ? 1 : 256 + 85 * row; });
+      const ChunkResult result = RunChunk(RefKernels(), data, 0, 4);
+      for (int row = 0; row < 4; ++row) {
+        const Expected expected = SoftmaxAttention(data, row);
+        const double score_bound = ScoreBoundI16(data, row);
+        const double output_bound = OutputBoundI16(data, row);
+        for (size_t x = 0; x < expected.scores.size(); ++x) {
+          ASSERT_NEAR(static_cast<double>(result.scores[static_cast<size_t>(row) * 512 + x]),
+                      expected.scores[x], score_bound)
+              << head_dim << " row " << row << " slot " << x;
+        }
+        const float sum = result.sum[static_cast<size_t>(row)];
+        for (int c = 0; c < head_dim; ++c) {
+          const float out = result.out[static_cast<size_t>(row * head_dim + c)] / sum;
+          ASSERT_NEAR(static_cast<double>(out), expected.out[static_cast<size_t>(c)], output_bound)
+              << head_dim << " row " << row << " dim " << c;
+        }
+      }
+    }
+  }
+}
+
+TEST(AttentionReference, NothingVisibleGivesMinusInfinityAndZeros) {
+  ChunkData data({.head_dim = 32, .group = 1, .n_rows = 2, .run_slots = {65}});
+  data.SetVisible([](int row) { return row == 0 ? 0 : 65; });
+  const ChunkResult result = RunChunk(RefKernels(), data, 0, 2);
+  EXPECT_EQ(result.max[0], -kInf);
+  EXPECT_EQ(result.sum[0], 0.0f);
+  EXPECT_TRUE(
+      std::all_of(result.out.begin(), result.out.begin() + 32, [](float x) { return x == 0.0f; }));
+  EXPECT_GT(result.sum[1], 0.0f);
+}
+
+// Splitting a softmax and merging the parts is the softmax.
+TEST(AttentionReference, MergedChunksEqualTheBinary64SoftmaxOfTheirUnion) {
+  ChunkData first({.head_dim = 64, .group = 1, .run_slots = {512}, .seed = 11});
+  ChunkData second({.head_dim = 64, .group = 1, .run_slots = {77}, .seed = 12});
+  std::memcpy(second.mutable_query(0), first.query(0), 64 * sizeof(float));
+  float max = -kInf;
+  float sum = 0;
+  float out[64] = {};
+  double expected_sum = 0;
+  double expected[64] = {};
+  for (const ChunkData* data : {&first, &second}) {
+    const ChunkResult result = RunChunk(RefKernels(), *data, 0, 1);
+    RefKernels().merge(max, sum, out, result.max[0], result.sum[0], result.out.data(), 64);
+    RefKernels().merge(max, sum, out, -kInf, 0.0f, result.out.data(), 64);  // empty: no effect
+    const Expected part = SoftmaxAttention(*data, 0);
+    for (int x = 0; x < data->n_visible(0); ++x) {
+      const double weight = std::exp2(part.scores[static_cast<size_t>(x)]);
+      expected_sum += weight;
+      for (int c = 0; c < 64; ++c) expected[c] += weight * static_cast<double>(data->value(x)[c]);
+    }
+  }
+  const double bound = OutputBoundI16(first, 0);
+  float result[64];
+  RefKernels().finish(sum, out, 64, result);
+  for (int c = 0; c < 64; ++c) {
+    EXPECT_NEAR(static_cast<double>(result[c]), expected[c] / expected_sum, bound);
+  }
+  RefKernels().finish(0.0f, out, 64, result);
+  EXPECT_EQ(result[5], 0.0f);
+}
+
+}  // namespace
+}  // namespace vericache::kernels
