@@ -57,13 +57,13 @@ struct KernelTable {
 
   // I16 codes of one head vector; returns the step. Key rule also serves queries. [3]
   // A NaN or infinity in x is stored as 0; *is_finite is set to false then (and left alone
-  // otherwise). Shapes: x [head_dim], codes [head_dim].
+  // otherwise). So is a vector whose norm overflows: all codes 0, step 0.
+  // Shapes: x [head_dim], codes [head_dim].
   float (*encode_key)(const float* x, int head_dim, int16_t* codes, bool* is_finite);
   float (*encode_value)(const float* x, int head_dim, int16_t* codes, bool* is_finite);
 
   AttentionKernels attention[kKvFormatCount];  // by KvFormat
-  // (M, L, O) merged with (m, l, o) of the next chunk; an empty chunk (m = -inf) changes nothing.
-  // [3]
+  // (M, L, O) merged with (m, l, o) of the next chunk; an empty chunk changes nothing. [3]
   void (*merge)(float& max, float& sum, float* out, float chunk_max, float chunk_sum,
                 const float* chunk_out, int head_dim);
   // result = out * (1 / sum); 0 where sum = 0. [3]
@@ -76,8 +76,7 @@ const KernelTable& RefKernels();
 // always starts with ref.
 std::vector<const KernelTable*> AvailableKernels();
 // The fastest available path, or the one named ("ref", "avx2", "avx512", "avx512vnni").
-// Errors: kInvalidArgument for an unknown name, with the list; kUnsupported if this machine lacks
-// it.
+// Errors: kInvalidArgument for an unknown name, with the list; kUnsupported if not on this machine.
 Result<const KernelTable*> SelectKernels(std::string_view name_or_auto);
 
 // Allocates code and scale space for [n_rows, k]; keeps a pointer to x. Reuses buffers.

@@ -15,8 +15,7 @@ namespace vericache::kernels {
 
 enum class Isa : uint8_t { kRef, kAvx2, kAvx512, kAvx512Vnni };
 
-// ---- weights
-// ---------------------------------------------------------------------------------------------------------
+// ---- weights ------------------------------------------------------------------------------------
 
 // Weight types with a packed form of their own. Every other GGUF type is dequantised to kF32 when
 // it is loaded.
@@ -34,17 +33,15 @@ enum class WeightType : uint8_t {
   kQ6K
 };
 
-inline constexpr int kPanelColumns =
-    16;  // output columns of a weight panel = lanes of one 512-bit register
-inline constexpr int kActBlock = 32;     // activations that share one scale
-inline constexpr int kMaxTileRows = 16;  // rows of an activation tile
+inline constexpr int kPanelColumns = 16;  // output columns of a panel: lanes of a 512-bit register
+inline constexpr int kActBlock = 32;      // activations that share one scale
+inline constexpr int kMaxTileRows = 16;   // rows of an activation tile
 
 // W [n, k] in panels of 16 output columns, each read front to back (layout per type: pack.cc).
 struct PackedMatrix {
   WeightType type = WeightType::kF32;
   int n = 0;  // output columns; padded to 16 with zero weights
-  int k =
-      0;  // inputs; quantised types need a multiple of their block (32 or 256), float types of 1
+  int k = 0;  // inputs; quantised types need a multiple of their block (32 or 256)
   int n_panels = 0;
   size_t panel_bytes = 0;
   size_t quant_offset = 0;  // where the codes of a panel start, after its scales; 0 if interleaved
@@ -55,8 +52,7 @@ struct PackedMatrix {
   }
 };
 
-// ---- activations
-// -----------------------------------------------------------------------------------------------------
+// ---- activations --------------------------------------------------------------------------------
 
 // Rows quantised to int8 in tiles of at most 16 rows; shared by every weight type that multiplies
 // them. Float weight types read `x` itself, so a caller that multiplies one of those keeps x alive.
@@ -74,8 +70,7 @@ struct Activations {
   }
 };
 
-// ---- KV slots
-// --------------------------------------------------------------------------------------------------------
+// ---- KV slots -----------------------------------------------------------------------------------
 
 inline constexpr int kChunkSlots = 512;    // softmax chunk (numerics.md section 3)
 inline constexpr int kSubBlockSlots = 64;  // exact PV sums; a run starts at a multiple of it
@@ -87,9 +82,8 @@ inline constexpr int kKvFormatCount = 4;
 
 // Consecutive slots of one KV head whose bytes are contiguous. Layouts in kv_layout.h.
 // kI16:        key_scales, value_scales [n_slots padded to 64] f32 steps.
-// kQ8/kQ4/kQ2: keys per channel in groups of 64 slots: key_scales [n/64][2][head_dim] f32 (scale,
-// zero);
-//              values per slot: value_scales [n/64][2][64] f32 (scale, zero).
+// kQ8/kQ4/kQ2: keys per channel in groups of 64 slots: key_scales [n/64][2][head_dim] f32
+//              (scale, zero); values per slot: value_scales [n/64][2][64] f32 (scale, zero).
 // log_weights  [n_slots] f32, log2 of the tokens a slot stands for; nullptr: all 0.
 struct SlotRun {
   const std::byte* keys = nullptr;
@@ -106,10 +100,8 @@ struct AttentionTask {
   int head_dim = 0;
   int n_rows = 0;
   const std::byte* queries = nullptr;  // from pack_queries of the same format
-  std::span<const SlotRun>
-      runs;  // the chunk's slots in order; every run but the last has a multiple of 64 slots
-  const int32_t* n_visible =
-      nullptr;  // [n_rows] row i sees the first n_visible[i] slots of the chunk
+  std::span<const SlotRun> runs;  // in slot order; every run but the last is a multiple of 64 slots
+  const int32_t* n_visible = nullptr;   // [n_rows] row i sees the chunk's first n_visible[i] slots
   const std::byte* prefetch = nullptr;  // what will be read next, or nullptr
   std::byte* scratch = nullptr;         // scratch_bytes(n_rows, head_dim)
   float* max = nullptr;  // out [n_rows]: max score (log2 units), -inf if nothing is visible
@@ -117,8 +109,8 @@ struct AttentionTask {
   float* out = nullptr;  // out [n_rows, head_dim]: unnormalised
 };
 
-// Where the query rows of a KV head lie: row i at q + (i / group) * token_stride + (i % group) *
-// head_dim.
+// Where the query rows of a KV head lie:
+// row i at q + (i / group) * token_stride + (i % group) * head_dim.
 struct QueryRows {
   const float* q = nullptr;
   size_t token_stride = 0;
