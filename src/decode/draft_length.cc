@@ -28,14 +28,6 @@ constexpr double kLostShare = 0.02;       // of all time
 constexpr double kLostPlainSteps = 4;     // allowance of the first attempts
 constexpr double kBankedPlainSteps = 32;  // gains that later losses may use up
 
-// 1 + p + ... + p^x.
-double ExpectedTokens(double p, int x) {
-  double tokens = 1;
-  double power = 1;
-  for (int i = 0; i < x; ++i) tokens += power *= p;
-  return tokens;
-}
-
 }  // namespace
 
 void RecentMedian::Add(double value) {
@@ -72,7 +64,7 @@ DraftLength DraftLength::Auto(int max) {
 
 int DraftLength::Next() const {
   if (fixed_) return *fixed_;
-  if (plain_left_ > 0 || plain_s_.Count() == 0) return 0;
+  if (plain_left_ > 0) return 0;
   return Best();
 }
 
@@ -91,63 +83,70 @@ void DraftLength::ObservePlain(double seconds) {
   plain_s_.Add(seconds);
   since_plain_ = 0;
   if (plain_left_ > 0) --plain_left_;
-  if (plain_left_ > 0 || plain_s_.Count() < kFirstPlainSteps) return;
-  // An attempt is due unless nothing could make it worthwhile, or losses have used up their share.
-  const bool is_affordable = lost_s_ + SecondsOf(1) - plain_s_.Value() <=
-                             kLostShare * total_s_ + kLostPlainSteps * plain_s_.Value();
-  if (Best() == 0 || !is_affordable) BackOff();
+  if (plain_left_ > 0) return;
+  // An attempt is due, unless nothing makes it look worthwhile or losses have used up their share.
+  const int n = Best();
+  if (n == 0 || lost_s_ + SecondsOf(n, 1) - plain_s_.Value() > LossLimit()) BackOff();
 }
 
 void DraftLength::ObserveDraft(const RoundTimes& round) {
   VC_CHECK(round.n_accepted <= round.n_drafted, "{} of {} accepted", round.n_accepted,
            round.n_drafted);
+  const int n_tokens = round.n_accepted + 1;
+  const double plain_s = plain_s_.Value();
   draft_row_s_.Add(round.draft_s / round.n_drafted);
-  if (plain_s_.Count() > 0) {
-    verified_row_s_.Add(std::max(0.0, round.verify_s - plain_s_.Value()) / round.n_drafted);
-    const double plain_s = plain_s_.Value();
-    const double round_s = round.draft_s + round.verify_s + round.extra_s;
-    lost_s_ += round_s - plain_s * (round.n_accepted + 1);
-    lost_s_ = std::max(lost_s_, -kBankedPlainSteps * plain_s);
-    if (round_s < plain_s * (round.n_accepted + 1)) backoff_ = kMinBackoff;
-  }
+  verified_row_s_.Add(std::max(0.0, round.verify_s - plain_s) / round.n_drafted);
+  extra_s_.Add(round.extra_s / n_tokens);
   n_accepted_ = kDecay * n_accepted_ + round.n_accepted;
   n_rejected_ = kDecay * n_rejected_ + (round.n_accepted < round.n_drafted ? 1 : 0);
 
+  const double gained_s = plain_s * n_tokens - (round.draft_s + round.verify_s + round.extra_s);
+  lost_s_ = std::max(lost_s_ - gained_s, -kBankedPlainSteps * plain_s);
+  if (gained_s > 0) backoff_ = kMinBackoff;
+
   ++since_plain_;
-  const bool is_overdrawn =
-      plain_s_.Count() > 0 && lost_s_ > kLostShare * total_s_ + kLostPlainSteps * plain_s_.Value();
-  if (is_overdrawn || Best() == 0) {
+  if (lost_s_ > LossLimit() || Best() == 0) {
     BackOff();
   } else if (since_plain_ >= kPlainEvery) {
     plain_left_ = 1;
   }
 }
 
-// Rests, then starts from the prior again: what failed at this place of the text may work at
-// another.
+double DraftLength::LossLimit() const {
+  return kLostShare * total_s_ + kLostPlainSteps * plain_s_.Value();
+}
+
+// Rests, then starts from the priors again: what failed at this place of the text, or was slow in a
+// bad moment of the machine, may do better at another.
 void DraftLength::BackOff() {
   plain_left_ = backoff_;
   backoff_ = std::min(backoff_ * 2, kMaxBackoff);
   n_accepted_ = kAcceptedPrior;
   n_rejected_ = kRejectedPrior;
+  draft_row_s_ = {};
+  verified_row_s_ = {};
 }
 
-double DraftLength::SecondsOf(int n_drafted) const {
+double DraftLength::SecondsOf(int n_drafted, double n_tokens) const {
   const double plain_s = plain_s_.Value();
   const double draft_row_s =
       draft_row_s_.Count() > 0 ? draft_row_s_.Value() : kDraftRowPrior * plain_s;
   const double verified_row_s =
       verified_row_s_.Count() > 0 ? verified_row_s_.Value() : kVerifiedRowPrior * plain_s;
-  return plain_s + n_drafted * (draft_row_s + verified_row_s);
+  const double extra_s = extra_s_.Count() > 0 ? extra_s_.Value() : 0;
+  return plain_s + n_drafted * (draft_row_s + verified_row_s) + n_tokens * extra_s;
 }
 
 int DraftLength::Best() const {
-  if (plain_s_.Count() == 0) return 0;
   const double p = n_accepted_ / (n_accepted_ + n_rejected_);
   int best = 0;
   double best_rate = kWorthwhile / plain_s_.Value();
+  double n_tokens = 1;
+  double reached = 1;  // p^x: how likely all x are accepted
   for (int x = 1; x <= max_; ++x) {
-    const double rate = ExpectedTokens(p, x) / SecondsOf(x);
+    reached *= p;
+    n_tokens += reached;
+    const double rate = n_tokens / SecondsOf(x, n_tokens);
     if (rate > best_rate) {
       best_rate = rate;
       best = x;

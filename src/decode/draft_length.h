@@ -4,12 +4,13 @@
 // accepted with probability p while those before it are,
 //
 //   tokens(x)  = 1 + p + ... + p^x              x accepted at most, and the verified one
-//   seconds(x) = x * draft_row + plain + x * verified_row
+//   seconds(x) = x * draft_row + plain + x * verified_row + tokens(x) * extra
 //
-// and plain decoding is x = 0. p, draft_row, plain and verified_row are windowed estimates.
-// Drafting that loses is left for plain decoding and tried again later, at doubling distances; and
-// whatever the estimates say, the time lost to drafting, added up, stays below a small share of all
-// time plus a fixed allowance. So auto is never much slower than plain decoding (S20).
+// and plain decoding is x = 0. p and the times are windowed estimates; extra is what keeping the
+// draft KV compressed costs per committed token. Drafting that loses is left for plain decoding and
+// tried again later, at doubling distances and with fresh hopes; and whatever the estimates say,
+// the time lost to drafting, added up, stays below a small share of all time plus a fixed
+// allowance. So auto is never much slower than plain decoding (S20).
 // Threads: one user at a time. Times come in as arguments: a pure state machine.
 // Source: VeriCache (arXiv 2605.17613), performance model, with the compute of verified rows.
 #pragma once
@@ -39,7 +40,7 @@ struct RoundTimes {
   int n_accepted = 0;
   double draft_s = 0;   // all draft rows
   double verify_s = 0;  // the pass over n_drafted + 1 rows
-  double extra_s = 0;   // spent for drafting alone: compression
+  double extra_s = 0;   // this round's share of the compressions
 };
 
 class DraftLength {
@@ -58,7 +59,8 @@ class DraftLength {
   DraftLength() = default;
 
   int Best() const;
-  double SecondsOf(int n_drafted) const;
+  double SecondsOf(int n_drafted, double n_tokens) const;
+  double LossLimit() const;
   void ObservePlain(double seconds);
   void ObserveDraft(const RoundTimes& round);
   void BackOff();
@@ -69,6 +71,7 @@ class DraftLength {
   RecentMedian plain_s_;         // a plain step
   RecentMedian draft_row_s_;     // a draft row
   RecentMedian verified_row_s_;  // what each drafted row adds to a verify
+  RecentMedian extra_s_;         // share of the compressions of each committed token
   double n_accepted_ = 0;        // decayed, with the prior
   double n_rejected_ = 0;
 

@@ -24,7 +24,7 @@ struct SamplingParams {
   float temperature = 0.0f;  // 0: greedy
   uint64_t seed = 0;
   uint32_t choice = 0;  // which of several answers to one prompt; each has noise of its own
-  model::FilterParams filters;
+  model::FilterParams filters{};
 };
 
 // Bounds the rows of one verify (draft_len + 1), hence the logits that a pass holds at once.

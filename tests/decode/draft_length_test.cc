@@ -1,0 +1,206 @@
+// Goal:   auto drafts much when drafting wins, little or not at all when it loses, comes back when
+//         it begins to win, and never costs more than a few percent (S20).
+// Method: a simulated machine (times of draft rows, plain steps and verifies, a rule of acceptance)
+//         that plays rounds until a number of tokens is reached.
+
+#include "decode/draft_length.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+
+namespace vericache::decode {
+namespace {
+
+// Times in plain steps.
+struct Machine {
+  double draft_row = 0.3;
+  double verified_row = 0.2;
+  double noise = 0;  // relative
+  // Tokens accepted of n drafted when `n_tokens` are committed.
+  std::function<int(int n, int n_tokens)> accept;
+};
+
+struct Outcome {
+  int n_tokens = 0;
+  double seconds = 0;
+  int n_drafted = 0;
+  int n_longest = 0;
+  double Speedup() const { return n_tokens / seconds; }
+};
+
+Outcome Play(DraftLength& length, const Machine& machine, int n_tokens, int n_already = 0) {
+  std::mt19937_64 random(9);
+  const auto jitter = [&] {
+    return 1 + machine.noise * (static_cast<double>(random() % 1000) / 500.0 - 1.0);
+  };
+  Outcome outcome;
+  while (outcome.n_tokens < n_tokens) {
+    const int n = length.Next();
+    RoundTimes round{.n_drafted = n};
+    round.n_accepted = n == 0 ? 0 : machine.accept(n, n_already + outcome.n_tokens);
+    round.draft_s = n * machine.draft_row * jitter();
+    round.verify_s = (1 + n * machine.verified_row) * jitter();
+    length.Observe(round);
+    outcome.n_tokens += round.n_accepted + 1;
+    outcome.seconds += round.draft_s + round.verify_s;
+    outcome.n_drafted += n;
+    outcome.n_longest = std::max(outcome.n_longest, n);
+  }
+  return outcome;
+}
+
+int AcceptAll(int n, int) { return n; }
+int AcceptNone(int, int) { return 0; }
+
+// Each token accepted with probability p while those before it are.
+std::function<int(int, int)> AcceptEach(double p) {
+  auto random = std::make_shared<std::mt19937_64>(11);
+  return [random, p](int n, int) {
+    int accepted = 0;
+    while (accepted < n && static_cast<double>((*random)() % 100000) < p * 100000) ++accepted;
+    return accepted;
+  };
+}
+
+TEST(DraftLength, FixedIsFixed) {
+  DraftLength length = DraftLength::Fixed(7);
+  EXPECT_EQ(length.Next(), 7);
+  Play(length, {.accept = AcceptNone}, 100);
+  EXPECT_EQ(length.Next(), 7);
+  EXPECT_TRUE(length.IsFixed());
+}
+
+TEST(DraftLength, MeasuresPlainDecodingFirst) {
+  DraftLength length = DraftLength::Auto(64);
+  EXPECT_EQ(length.Next(), 0);
+}
+
+TEST(DraftLength, PerfectDraftsGrowLong) {
+  DraftLength length = DraftLength::Auto(64);
+  const Outcome outcome = Play(length, {.accept = AcceptAll}, 1000);
+  EXPECT_EQ(outcome.n_longest, 64);
+  EXPECT_GT(outcome.Speedup(), 1.7);  // the limit of these times is 65 / 33 = 1.97
+}
+
+TEST(DraftLength, HostileDraftsCostAFewPercent) {
+  for (const double draft_row : {0.2, 0.5, 1.0, 1.5}) {
+    for (const double verified_row : {0.02, 0.2, 0.5}) {
+      for (const int n_tokens : {128, 256, 1024, 8192}) {
+        DraftLength length = DraftLength::Auto(64);
+        const Outcome outcome = Play(
+            length, {.draft_row = draft_row, .verified_row = verified_row, .accept = AcceptNone},
+            n_tokens);
+        EXPECT_GT(outcome.Speedup(), n_tokens < 256 ? 0.94 : 0.96)
+            << draft_row << " " << verified_row << " " << n_tokens;
+        EXPECT_GT(outcome.n_drafted, 0);
+      }
+    }
+  }
+}
+
+TEST(DraftLength, AttemptsBecomeRarer) {
+  DraftLength length = DraftLength::Auto(64);
+  int n_attempts = 0;
+  const auto count_and_refuse = [&](int, int) {
+    ++n_attempts;
+    return 0;
+  };
+  Play(length, {.accept = count_and_refuse}, 1000);
+  EXPECT_GE(n_attempts, 4);
+  const int n_before = n_attempts;
+  Play(length, {.accept = count_and_refuse}, 10000);
+  EXPECT_GE(n_attempts, n_before + 3);
+  EXPECT_LE(n_attempts, n_before + 8);
+}
+
+TEST(DraftLength, SlowDraftsAreGivenUpThoughAllAreAccepted) {
+  DraftLength length = DraftLength::Auto(64);
+  const Outcome outcome = Play(length, {.draft_row = 1.0, .accept = AcceptAll}, 2000);
+  EXPECT_GT(outcome.Speedup(), 0.98);
+  EXPECT_LT(outcome.n_drafted, 100);
+}
+
+TEST(DraftLength, SlowVerifiesAreGivenUp) {
+  DraftLength length = DraftLength::Auto(64);
+  const Outcome outcome =
+      Play(length, {.draft_row = 0.3, .verified_row = 1.0, .accept = AcceptEach(0.8)}, 2000);
+  EXPECT_GT(outcome.Speedup(), 0.97);
+}
+
+TEST(DraftLength, ModerateAcceptanceGivesModerateLengths) {
+  for (const double p : {0.5, 0.7, 0.8, 0.9, 0.95, 0.98}) {
+    // The best fixed length on the same machine.
+    double best = 0;
+    for (int n = 0; n <= 64; ++n) {
+      DraftLength fixed = DraftLength::Fixed(n);
+      best = std::max(best, Play(fixed, {.accept = AcceptEach(p)}, 4000).Speedup());
+    }
+    DraftLength length = DraftLength::Auto(64);
+    const Outcome outcome = Play(length, {.noise = 0.1, .accept = AcceptEach(p)}, 4000);
+    EXPECT_GT(outcome.Speedup(), 0.90 * best) << p;
+    EXPECT_GT(outcome.Speedup(), 0.97) << p;
+  }
+}
+
+TEST(DraftLength, ComesBackWhenDraftsBecomeGood) {
+  DraftLength length = DraftLength::Auto(64);
+  Play(length, {.accept = AcceptNone}, 1000);
+  const Outcome outcome = Play(length, {.accept = AcceptAll}, 4000);
+  EXPECT_GT(outcome.Speedup(), 1.4);
+}
+
+TEST(DraftLength, LosesLittleWhenDraftsBecomeBad) {
+  DraftLength length = DraftLength::Auto(64);
+  Play(length, {.accept = AcceptAll}, 1000);
+  const Outcome outcome = Play(length, {.accept = AcceptNone}, 1000);
+  EXPECT_GT(outcome.Speedup(), 0.92);  // one long draft is lost, out of what was gained before
+}
+
+TEST(DraftLength, SurvivesOneStalledStep) {
+  DraftLength length = DraftLength::Auto(64);
+  length.Observe({.verify_s = 1.0});
+  length.Observe({.verify_s = 50.0});
+  const Outcome outcome = Play(length, {.accept = AcceptAll}, 1000);
+  EXPECT_GT(outcome.Speedup(), 1.5);
+}
+
+TEST(DraftLength, CountsTheCompressions) {
+  // Drafting gains a third per token, compressing eats half a step per token.
+  DraftLength length = DraftLength::Auto(64);
+  int n_drafted = 0;
+  int n_tokens = 0;
+  while (n_tokens < 2000) {
+    const int n = length.Next();
+    length.Observe({.n_drafted = n,
+                    .n_accepted = n,
+                    .draft_s = 0.4 * n,
+                    .verify_s = 1 + 0.3 * n,
+                    .extra_s = n == 0 ? 0 : 0.5 * (n + 1)});
+    n_tokens += n + 1;
+    n_drafted += n;
+  }
+  EXPECT_LT(n_drafted, 200);
+}
+
+TEST(DraftLength, NeverExceedsItsMaximum) {
+  for (const int max : {0, 1, 5}) {
+    DraftLength length = DraftLength::Auto(max);
+    EXPECT_LE(Play(length, {.draft_row = 0.01, .accept = AcceptAll}, 500).n_longest, max);
+  }
+}
+
+TEST(RecentMedian, IsTheMiddleOfTheLastFive) {
+  RecentMedian median;
+  median.Add(5);
+  EXPECT_EQ(median.Value(), 5);
+  for (const double value : {1.0, 9.0}) median.Add(value);
+  EXPECT_EQ(median.Value(), 5);
+  for (const double value : {2.0, 2.0, 2.0}) median.Add(value);  // 5 has left
+  EXPECT_EQ(median.Value(), 2);
+}
+
+}  // namespace
+}  // namespace vericache::decode

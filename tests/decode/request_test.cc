@@ -1,0 +1,95 @@
+// Goal:   every value out of range is refused, by name and with the range; every edge is allowed.
+// Method: one request per field.
+
+#include "decode/request.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+namespace vericache::decode {
+namespace {
+
+constexpr RequestLimits kLimits{.n_vocab = 100, .n_context = 16};
+
+Request Valid() {
+  Request request;
+  request.prompt = {TokenId{0}, TokenId{99}};
+  return request;
+}
+
+void ExpectRefused(std::string_view name, const std::function<void(Request&)>& spoil) {
+  Request request = Valid();
+  spoil(request);
+  const Status status = ValidateRequest(request, kLimits);
+  ASSERT_FALSE(status.has_value()) << name;
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(status.error().message.find(name), std::string::npos) << status.error().message;
+}
+
+TEST(Request, DefaultsAreValid) { EXPECT_TRUE(ValidateRequest(Valid(), kLimits).has_value()); }
+
+TEST(Request, RefusesPromptsThatDoNotFit) {
+  ExpectRefused("prompt is empty", [](Request& r) { r.prompt.clear(); });
+  ExpectRefused("prompt token 0 is -1", [](Request& r) { r.prompt[0] = TokenId{-1}; });
+  ExpectRefused("prompt token 1 is 100", [](Request& r) { r.prompt[1] = TokenId{100}; });
+  ExpectRefused("16 tokens; the context holds 16",
+                [](Request& r) { r.prompt.assign(16, TokenId{1}); });
+  Request longest = Valid();
+  longest.prompt.assign(15, TokenId{1});
+  EXPECT_TRUE(ValidateRequest(longest, kLimits).has_value());
+}
+
+TEST(Request, RefusesNumbersOutOfRange) {
+  ExpectRefused("temperature", [](Request& r) { r.sampling.temperature = -0.1f; });
+  ExpectRefused("temperature", [](Request& r) { r.sampling.temperature = NAN; });
+  ExpectRefused("temperature", [](Request& r) { r.sampling.temperature = INFINITY; });
+  ExpectRefused("top_k", [](Request& r) { r.sampling.filters.top_k = -1; });
+  ExpectRefused("top_p", [](Request& r) { r.sampling.filters.top_p = 0.0f; });
+  ExpectRefused("top_p", [](Request& r) { r.sampling.filters.top_p = 1.01f; });
+  ExpectRefused("top_p", [](Request& r) { r.sampling.filters.top_p = NAN; });
+  ExpectRefused("min_p", [](Request& r) { r.sampling.filters.min_p = -0.1f; });
+  ExpectRefused("min_p", [](Request& r) { r.sampling.filters.min_p = 1.1f; });
+  ExpectRefused("repeat_penalty", [](Request& r) { r.sampling.filters.repeat_penalty = 0.0f; });
+  ExpectRefused("presence_penalty",
+                [](Request& r) { r.sampling.filters.presence_penalty = INFINITY; });
+  ExpectRefused("frequency_penalty",
+                [](Request& r) { r.sampling.filters.frequency_penalty = NAN; });
+  ExpectRefused("penalty_last_n", [](Request& r) { r.sampling.filters.penalty_last_n = -2; });
+  ExpectRefused("logit_bias", [](Request& r) {
+    r.sampling.filters.logit_bias = {{TokenId{100}, 1.0f}};
+  });
+  ExpectRefused("logit_bias", [](Request& r) {
+    r.sampling.filters.logit_bias = {{TokenId{1}, NAN}};
+  });
+  ExpectRefused("max_tokens", [](Request& r) { r.max_tokens = -5; });
+  ExpectRefused("draft_len", [](Request& r) { r.draft_len = -1; });
+  ExpectRefused("draft_len", [](Request& r) { r.draft_len = kMaxDraftLen + 1; });
+  ExpectRefused("n_logprobs", [](Request& r) { r.n_logprobs = kMaxLogprobs + 1; });
+  ExpectRefused("n_logprobs", [](Request& r) { r.n_logprobs = -2; });
+}
+
+TEST(Request, RefusesStopStringsThatCannotMatch) {
+  ExpectRefused("stop string is empty", [](Request& r) { r.stop = {"a", ""}; });
+  ExpectRefused("not valid UTF-8", [](Request& r) { r.stop = {"\xE2\x80"}; });
+  ExpectRefused("stop strings", [](Request& r) { r.stop.assign(kMaxStopStrings + 1, "a"); });
+}
+
+TEST(Request, AllowsEveryEdge) {
+  Request request = Valid();
+  request.sampling.temperature = 1e-9f;
+  request.sampling.filters = {.top_k = 1,
+                              .top_p = 1.0f,
+                              .min_p = 1.0f,
+                              .penalty_last_n = -1,
+                              .logit_bias = {{TokenId{99}, -INFINITY}}};
+  request.max_tokens = 0;
+  request.draft_len = kMaxDraftLen;
+  request.n_logprobs = kMaxLogprobs;
+  request.stop = {"한국어"};
+  EXPECT_TRUE(ValidateRequest(request, kLimits).has_value());
+}
+
+}  // namespace
+}  // namespace vericache::decode
