@@ -185,9 +185,9 @@ def compiler_version(compiler):
 def run_logged(command, log, what):
     """Runs a command into a log file and tells ninja's progress; on failure shows the log's end."""
     told = time.monotonic()
-    with open(log, "a", buffering=1) as out:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True)
+    with (open(log, "a", buffering=1) as out,
+          subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True) as process):
         for line in process.stdout:
             out.write(line)
             match = re.match(r"\[(\d+)/(\d+)\]", line)

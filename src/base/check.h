@@ -1,4 +1,5 @@
-// CHECK: a bug ends the process with the values that show it, in every build. DCHECK: the same, for hot loops, in Dev builds.
+// CHECK: a bug ends the process with the values that show it, in every build. DCHECK: the same, for
+// hot loops, in Dev builds.
 #pragma once
 
 #include <fmt/format.h>
@@ -6,14 +7,15 @@
 #include <string>
 
 namespace vericache {
-[[noreturn]] void CheckFailed(const char* file, int line, const char* condition, const std::string& detail);
+[[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
+                              const std::string& detail);
 }  // namespace vericache
 
-#define VC_CHECK(condition, ...)                                                                         \
-  do {                                                                                                   \
-    if (!(condition)) [[unlikely]] {                                                                     \
-      ::vericache::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));           \
-    }                                                                                                    \
+#define VC_CHECK(condition, ...)                                                               \
+  do {                                                                                         \
+    if (!(condition)) [[unlikely]] {                                                           \
+      ::vericache::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
+    }                                                                                          \
   } while (false)
 
 #if defined(VERICACHE_DCHECK)

@@ -1,4 +1,5 @@
-// IEEE binary16 and bfloat16 to and from binary32, exactly as hardware does (round to nearest even), without it.
+// IEEE binary16 and bfloat16 to and from binary32 with the bits that hardware gives (round to
+// nearest even; a NaN stays some NaN), without needing it. Pure functions.
 #pragma once
 
 #include <cstdint>

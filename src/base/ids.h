@@ -1,5 +1,6 @@
-// Strong ids. A logical position, a physical slot, a batch row and a token are four different things once a KV is compressed,
-// and this is where the off-by-ones live: they do not convert into each other.
+// Strong ids. A logical position, a physical slot, a batch row and a token are four different
+// things once a KV is compressed, and this is where the off-by-ones live: they do not convert into
+// each other.
 #pragma once
 
 #include <compare>
@@ -25,12 +26,14 @@ struct StrongId {
 };
 
 using Position = StrongId<struct PositionTag>;  // index of a token in its sequence, from 0
-using Slot = StrongId<struct SlotTag>;          // index of a stored K/V pair in one head of a segment
-using TokenId = StrongId<struct TokenTag>;      // index into the vocabulary
+using Slot = StrongId<struct SlotTag>;      // index of a stored K/V pair in one head of a segment
+using TokenId = StrongId<struct TokenTag>;  // index into the vocabulary
 
 }  // namespace vericache
 
 template <typename Tag, typename Rep>
 struct std::hash<vericache::StrongId<Tag, Rep>> {
-  size_t operator()(vericache::StrongId<Tag, Rep> id) const noexcept { return std::hash<Rep>{}(id.value); }
+  size_t operator()(vericache::StrongId<Tag, Rep> id) const noexcept {
+    return std::hash<Rep>{}(id.value);
+  }
 };

@@ -1,7 +1,8 @@
-// Errors that are expected, by value: a missing file, a bad request, a full pool. Bugs use CHECK (base/check.h).
+// Errors that are expected, by value: a missing file, a bad request, a full pool. Bugs use CHECK
+// (base/check.h).
 //
-// We throw nothing; exceptions of libraries are caught in the one file that calls them. A message says what is wrong,
-// which value, and what would be right.
+// We throw nothing; exceptions of libraries are caught in the one file that calls them. A message
+// says what is wrong, which value, and what would be right.
 #pragma once
 
 #include <fmt/format.h>
@@ -33,16 +34,17 @@ using Result = tl::expected<T, Error>;
 using Status = Result<void>;
 
 template <typename... Args>
-[[nodiscard]] tl::unexpected<Error> MakeError(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
+[[nodiscard]] tl::unexpected<Error> MakeError(ErrorCode code, fmt::format_string<Args...> format,
+                                              Args&&... args) {
   return tl::unexpected<Error>(Error{code, fmt::format(format, std::forward<Args>(args)...)});
 }
 
 }  // namespace vericache
 
 // Leaves the enclosing function with the error of `expr`, a Status or Result.
-#define VC_RETURN_IF_ERROR(expr)                                        \
-  do {                                                                  \
-    if (auto vc_status_ = (expr); !vc_status_.has_value()) {            \
-      return ::tl::unexpected<::vericache::Error>(vc_status_.error());  \
-    }                                                                   \
+#define VC_RETURN_IF_ERROR(expr)                                       \
+  do {                                                                 \
+    if (auto vc_status_ = (expr); !vc_status_.has_value()) {           \
+      return ::tl::unexpected<::vericache::Error>(vc_status_.error()); \
+    }                                                                  \
   } while (false)

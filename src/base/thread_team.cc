@@ -7,7 +7,8 @@
 namespace vericache {
 namespace {
 
-constexpr int kSpins = 4000;  // about 20 us: longer than a barrier inside a layer, shorter than a time slice
+constexpr int kSpins =
+    4000;  // about 20 us: longer than a barrier inside a layer, shorter than a time slice
 
 void Pause() {
 #if defined(__x86_64__)

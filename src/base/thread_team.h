@@ -1,8 +1,10 @@
-// A team of threads that runs one function together, with barriers inside: the shape of a forward pass.
+// A team of threads that runs one function together, with barriers inside: the shape of a forward
+// pass.
 //
-// The caller is member 0. Members spin briefly, then sleep in the kernel: on a busy or small machine a spinning barrier costs
-// milliseconds. Which member does which item never changes a bit of a result (I3).
-// Threads: Run is called by one thread at a time; Member is valid only inside Run.
+// The caller is member 0. Members spin briefly, then sleep in the kernel: on a busy or small
+// machine a spinning barrier costs milliseconds. Which member does which item never changes a bit
+// of a result (I3). Threads: Run is called by one thread at a time; Member is valid only inside
+// Run.
 #pragma once
 
 #include <atomic>
@@ -70,14 +72,16 @@ class ThreadTeam {
   std::vector<std::thread> threads_;
 };
 
-// Items [0, n) handed out one by one or in runs to whoever asks; for work of uneven cost. Reset by one member between barriers.
+// Items [0, n) handed out one by one or in runs to whoever asks; for work of uneven cost. Reset by
+// one member between barriers.
 class WorkQueue {
  public:
   void Reset(int n_items) {
     n_items_ = n_items;
     next_.store(0, std::memory_order_relaxed);
   }
-  // The first of the next `run` items, or -1 when none is left. The caller clips [first, first + run) to n.
+  // The first of the next `run` items, or -1 when none is left. The caller clips [first, first +
+  // run) to n.
   int Next(int run = 1) {
     const int first = next_.fetch_add(run, std::memory_order_relaxed);
     return first < n_items_ ? first : -1;
