@@ -1,0 +1,117 @@
+#include "decode/drafter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace vericache::decode {
+namespace {
+
+constexpr int kWindowQueries = 64;  // newest tokens whose queries a method may ask for
+
+}  // namespace
+
+Drafter::Drafter(DrafterParts parts)
+    : compressor_(std::move(parts.compressor)),
+      traits_(compressor_->GetTraits()),
+      tail_(parts.tail),
+      seed_(parts.seed),
+      kv_(parts.shape) {
+  VC_CHECK(traits_.body_grain > 0 && tail_.n_recent > 0 && tail_.interval > 0,
+           "grain {}, recent {}, interval {}", traits_.body_grain, tail_.n_recent, tail_.interval);
+  if (traits_.needs == compress::Needs::kWindowQueries) {
+    tap_.emplace(parts.queries, kWindowQueries, kMaxDraftLen + 1);
+  }
+}
+
+int Drafter::BodyEndFor(int n_tokens) const {
+  return std::max(0, n_tokens - tail_.n_recent) / traits_.body_grain * traits_.body_grain;
+}
+
+int Drafter::CompressionInterval() const { return std::max(tail_.interval, traits_.body_grain); }
+
+bool Drafter::NeedsCompression(int n_tokens) const {
+  if (BodyEndFor(n_tokens) <= kv_.BodyEnd()) return false;
+  if (n_compressions_ == 0) return true;
+  return n_tokens - kv_.BodyEnd() >= tail_.n_recent + CompressionInterval();
+}
+
+compress::Job Drafter::BeginCompression(const kv::FullKv* full) {
+  VC_CHECK(is_done_ && tokens_.empty(), "compression during a draft");
+  const bool reads_full =
+      full != nullptr && (n_compressions_ == 0 || traits_.refresh == compress::Refresh::kFromFull);
+  if (full != nullptr && !reads_full) kv_.CatchUp(*full);
+  const int n_tokens = full != nullptr ? full->Length() : kv_.VerifiedCount();
+  VC_CHECK(NeedsCompression(n_tokens), "nothing to compress in {} tokens", n_tokens);
+  FillHints(n_tokens);
+  return {.source = reads_full ? static_cast<const kv::KvSource*>(full) : &kv_,
+          .hints = &hints_,
+          .end = Position{BodyEndFor(n_tokens)},
+          .round = n_compressions_,
+          .seed = seed_};
+}
+
+void Drafter::FillHints(int n_tokens) {
+  if (!tap_) return;
+  const model::QueryShape& shape = tap_->Shape();
+  compress::WindowQueries& window = hints_.window;
+  window.n_layers = shape.n_layers;
+  window.n_heads = shape.n_heads;
+  window.head_dim = shape.head_dim;
+  window.positions = tap_->Window(Position{n_tokens});
+  window.q.resize(static_cast<size_t>(shape.n_layers));
+  const auto per_token = static_cast<size_t>(shape.n_heads) * static_cast<size_t>(shape.head_dim);
+  for (int layer = 0; layer < shape.n_layers; ++layer) {
+    std::vector<float>& q = window.q[static_cast<size_t>(layer)];
+    q.clear();
+    for (const Position position : window.positions) {
+      const float* queries = tap_->Queries(layer, position);
+      q.insert(q.end(), queries, queries + per_token);
+    }
+  }
+}
+
+void Drafter::EndCompression(kv::PackedKv body) {
+  kv_.SetBody(std::move(body));
+  ++n_compressions_;
+}
+
+void Drafter::Begin(const Task& task) {
+  VC_CHECK(is_done_ && tokens_.empty(), "a draft is under way");
+  VC_CHECK(task.n_tokens >= 1, "n_tokens = {}", task.n_tokens);
+  kv_.CatchUp(*task.full);
+  kv_.Reserve(task.n_tokens);
+  sampler_ = task.committed->Clone();
+  pending_ = task.pending;
+  n_wanted_ = task.n_tokens;
+  is_done_ = false;
+}
+
+model::RowGroup Drafter::NextRow() {
+  VC_CHECK(!is_done_, "the draft is done");
+  return {.tokens = {tokens_.empty() ? &pending_ : &tokens_.back(), 1},
+          .first_position = Position{kv_.TokenCount()},
+          .kv = &kv_,
+          .logits = model::LogitRows::kLast};
+}
+
+void Drafter::Consume(const model::GroupLogits& logits) {
+  if (!logits.is_finite.back()) {
+    is_done_ = true;
+    return;
+  }
+  kv_.Commit(1);
+  const TokenId token = sampler_->Sample(logits.Row(0), Position{kv_.TokenCount()});
+  sampler_->Accept(token);
+  tokens_.push_back(token);
+  is_done_ = static_cast<int>(tokens_.size()) == n_wanted_;
+}
+
+void Drafter::End() {
+  VC_CHECK(is_done_, "the draft is under way");
+  kv_.Rollback();
+  tokens_.clear();
+}
+
+}  // namespace vericache::decode

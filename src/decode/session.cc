@@ -1,0 +1,348 @@
+#include "decode/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "decode/accept.h"
+#include "decode/logits_hash.h"
+
+namespace vericache::decode {
+namespace {
+
+// Longer drafts than this gain little even when all is accepted: a round's fixed cost is spread
+// over enough tokens, while one rejection wastes more (docs/benchmarks.md).
+constexpr int kMaxAutoDraftLen = 64;
+
+bool IsFinite(const model::GroupLogits& logits) {
+  return std::find(logits.is_finite.begin(), logits.is_finite.end(), 0) == logits.is_finite.end();
+}
+
+DraftLength MakeDraftLength(const Request& request) {
+  return request.draft_len ? DraftLength::Fixed(*request.draft_len)
+                           : DraftLength::Auto(kMaxAutoDraftLen);
+}
+
+std::unique_ptr<Drafter> MakeDrafter(const Request& request, SessionParts& parts) {
+  if (request.mode == Mode::kFull) return nullptr;
+  VC_CHECK(parts.compressor != nullptr, "no compressor");
+  return std::make_unique<Drafter>(DrafterParts{.shape = parts.pool->Shape(),
+                                                .queries = parts.queries,
+                                                .compressor = std::move(parts.compressor),
+                                                .tail = parts.tail,
+                                                .seed = request.sampling.seed});
+}
+
+}  // namespace
+
+Session::Session(Request request, SessionParts parts)
+    : request_(std::move(request)),
+      tokenizer_(parts.tokenizer),
+      tokens_(request_.prompt),
+      full_(*parts.pool),
+      sampler_(request_.sampling, parts.tokenizer->VocabSize()),
+      text_(request_.stop),
+      drafter_(MakeDrafter(request_, parts)),
+      draft_length_(MakeDraftLength(request_)) {
+  const int n_prompt = static_cast<int>(tokens_.size());
+  VC_CHECK(n_prompt >= 1 && n_prompt < parts.n_context, "{} prompt tokens, context {}", n_prompt,
+           parts.n_context);
+  const bool is_bounded =
+      request_.max_tokens >= 0 && request_.max_tokens <= parts.n_context - n_prompt;
+  limit_ = is_bounded ? n_prompt + request_.max_tokens : parts.n_context;
+  limit_reason_ = is_bounded ? FinishReason::kLength : FinishReason::kContext;
+  for (const TokenId token : tokens_) sampler_.Accept(token);
+  stats_.prompt_tokens = n_prompt;
+}
+
+int Session::FullKvTokens() const {
+  return request_.mode == Mode::kLossy ? stats_.prompt_tokens : limit_;
+}
+
+Status Session::Reserve() { return full_.Reserve(FullKvTokens()); }
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+int Session::RowCount() const {
+  switch (step_) {
+    case Step::kPrefill:
+      return stats_.prompt_tokens - n_prefilled_;
+    case Step::kPlain:
+    case Step::kDraft:
+      return 1;
+    case Step::kVerify:
+      return static_cast<int>(drafter_->Tokens().size()) + 1;
+    case Step::kCompress:
+    case Step::kFinished:
+      return 0;
+  }
+  return 0;
+}
+
+model::RowGroup Session::Rows(int max_rows) {
+  switch (step_) {
+    case Step::kPrefill:
+      return PrefillRows(max_rows);
+    case Step::kPlain:
+    case Step::kVerify:
+      return VerifyRows();
+    case Step::kDraft:
+      return request_.mode == Mode::kLossy ? LossyRow() : drafter_->NextRow();
+    case Step::kCompress:
+    case Step::kFinished:
+      break;
+  }
+  VC_CHECK(false, "step {} has no rows", static_cast<int>(step_));
+}
+
+model::RowGroup Session::PrefillRows(int max_rows) {
+  const auto first = request_.prompt.begin() + n_prefilled_;
+  row_tokens_.assign(first, first + std::min(max_rows, RowCount()));
+  const bool is_last = static_cast<int>(row_tokens_.size()) == RowCount();
+  return {.tokens = row_tokens_,
+          .first_position = Position{n_prefilled_},
+          .kv = &full_,
+          .logits = is_last ? model::LogitRows::kLast : model::LogitRows::kNone,
+          .tap = drafter_ ? drafter_->Tap() : nullptr};
+}
+
+// The pending token and the drafted ones; a drafted end of text needs no row of its own, since
+// nothing may follow it.
+model::RowGroup Session::VerifyRows() {
+  row_tokens_.assign(1, tokens_.back());
+  if (step_ == Step::kVerify) {
+    const auto drafted = drafter_->Tokens();
+    row_tokens_.insert(row_tokens_.end(), drafted.begin(), drafted.end());
+    if (EndsText(row_tokens_.back())) row_tokens_.pop_back();
+  }
+  return {.tokens = row_tokens_,
+          .first_position = Position{full_.Length()},
+          .kv = &full_,
+          .logits = model::LogitRows::kAll,
+          .tap = drafter_ ? drafter_->Tap() : nullptr};
+}
+
+model::RowGroup Session::LossyRow() {
+  drafter_->Kv().Reserve(1);
+  row_tokens_.assign(1, tokens_.back());
+  return {.tokens = row_tokens_,
+          .first_position = Position{drafter_->Kv().TokenCount()},
+          .kv = &drafter_->Kv(),
+          .logits = model::LogitRows::kLast,
+          .tap = drafter_->Tap()};
+}
+
+// ---- what their logits mean ---------------------------------------------------------------------
+
+void Session::Consume(const model::GroupLogits& logits, double seconds) {
+  switch (step_) {
+    case Step::kPrefill:
+      return ConsumePrefill(logits);
+    case Step::kPlain:
+    case Step::kVerify:
+      return ConsumeVerify(logits, seconds);
+    case Step::kDraft:
+      return request_.mode == Mode::kLossy ? ConsumeLossy(logits) : ConsumeDraft(logits, seconds);
+    case Step::kCompress:
+    case Step::kFinished:
+      break;
+  }
+  VC_CHECK(false, "step {} takes no logits", static_cast<int>(step_));
+}
+
+void Session::ConsumePrefill(const model::GroupLogits& logits) {
+  const int n_rows = static_cast<int>(row_tokens_.size());
+  if (!IsFinite(logits)) return FailNonFinite(n_prefilled_ + n_rows);
+  full_.Commit(n_rows);
+  n_prefilled_ += n_rows;
+  stats_.kv_full_bytes = full_.TokenBytes();
+  if (n_prefilled_ < stats_.prompt_tokens) return;
+  if (TokensLeft() == 0) return Finish(limit_reason_);
+  const auto last = logits.Row(logits.n_rows - 1);
+  CommitToken(sampler_.Sample(last, Position{full_.Length()}), last);
+  ChooseStep();
+}
+
+void Session::ConsumeDraft(const model::GroupLogits& logits, double seconds) {
+  drafter_->Consume(logits);
+  draft_s_ += seconds;
+  const auto drafted = drafter_->Tokens();
+  if (!drafted.empty() && EndsText(drafted.back())) drafter_->Stop();
+  if (drafter_->IsDone()) step_ = drafted.empty() ? Step::kPlain : Step::kVerify;
+}
+
+std::vector<TokenId> Session::ChooseVerified(const model::GroupLogits& logits) {
+  const auto drafted = step_ == Step::kVerify ? drafter_->Tokens() : std::span<const TokenId>{};
+  std::vector<TokenId> chosen;
+  Sampler sampler = sampler_.Clone();
+  for (int row = 0; row < logits.n_rows; ++row) {
+    const auto i = static_cast<size_t>(row);
+    if (!logits.is_finite[i]) break;
+    const TokenId token = sampler.Sample(logits.Row(row), Position{full_.Length() + row + 1});
+    chosen.push_back(token);
+    if (i >= drafted.size() || token != drafted[i]) break;
+    sampler.Accept(token);
+  }
+  return chosen;
+}
+
+void Session::ConsumeVerify(const model::GroupLogits& logits, double seconds) {
+  const std::vector<TokenId> chosen = ChooseVerified(logits);
+  const auto drafted = step_ == Step::kVerify ? drafter_->Tokens() : std::span<const TokenId>{};
+  const int n_accepted = CountAccepted(drafted, chosen);
+  // The row behind the last chosen token decides whether all is well: it is the one that is wrong,
+  // if any is.
+  const bool is_row_wrong = static_cast<int>(chosen.size()) < logits.n_rows &&
+                            !logits.is_finite[chosen.size()] &&
+                            n_accepted == static_cast<int>(chosen.size());
+
+  const int n_committed = CommitTokens(chosen, logits);
+  full_.Commit(n_committed);
+  stats_.kv_full_bytes = std::max(stats_.kv_full_bytes, full_.TokenBytes());
+  // A draft that outlived the answer counts up to its end: what came behind was not rejected.
+  RoundTimes round{.n_drafted = static_cast<int>(drafted.size()),
+                   .n_accepted = std::min(n_accepted, n_committed),
+                   .draft_s = std::exchange(draft_s_, 0.0),
+                   .verify_s = seconds};
+  if (IsFinished() && n_accepted >= n_committed) round.n_drafted = n_committed;
+  ObserveRound(round);
+  if (drafter_) drafter_->End();
+
+  if (IsFinished()) return;
+  if (is_row_wrong) return FailNonFinite(full_.Length() + 1);
+  ChooseStep();
+}
+
+void Session::ObserveRound(const RoundTimes& round) {
+  RoundTimes observed = round;
+  if (round.n_drafted > 0) {
+    stats_.rounds += 1;
+    stats_.drafted += round.n_drafted;
+    stats_.accepted += round.n_accepted;
+    observed.extra_s = last_compress_s_ * (round.n_accepted + 1) / drafter_->CompressionInterval();
+  }
+  draft_length_.Observe(observed);
+}
+
+void Session::ConsumeLossy(const model::GroupLogits& logits) {
+  kv::DraftKv& kv = drafter_->Kv();
+  if (!IsFinite(logits)) return FailNonFinite(kv.TokenCount() + 1);
+  kv.Commit(1);
+  kv.AcceptDrafted();
+  stats_.kv_draft_bytes = kv.Bytes();
+  CommitToken(sampler_.Sample(logits.Row(0), Position{kv.TokenCount()}), logits.Row(0));
+  ChooseStep();
+}
+
+// ---- compression --------------------------------------------------------------------------------
+
+compress::Job Session::CompressionJob() {
+  VC_CHECK(step_ == Step::kCompress, "step {}", static_cast<int>(step_));
+  return drafter_->BeginCompression(has_truth_ ? &full_ : nullptr);
+}
+
+void Session::ConsumeBody(Result<kv::PackedKv> body, double seconds) {
+  VC_CHECK(step_ == Step::kCompress, "step {}", static_cast<int>(step_));
+  stats_.compress_s += seconds;
+  stats_.n_compressions += 1;
+  last_compress_s_ = seconds;
+  if (!body) return Fail(body.error());
+  drafter_->EndCompression(*std::move(body));
+  ChooseStep();
+}
+
+// ---- commits and steps --------------------------------------------------------------------------
+
+bool Session::EndsText(TokenId token) const {
+  return !request_.ignore_eos && tokenizer_->IsEndOfGeneration(token);
+}
+
+int Session::CommitTokens(const std::vector<TokenId>& tokens, const model::GroupLogits& logits) {
+  int n_committed = 0;
+  for (const TokenId token : tokens) {
+    CommitToken(token, logits.Row(n_committed));
+    ++n_committed;
+    if (IsFinished()) break;
+  }
+  return n_committed;
+}
+
+void Session::CommitToken(TokenId token, std::span<const float> logits) {
+  tokens_.push_back(token);
+  sampler_.Accept(token);
+  stats_.generated_tokens += 1;
+  output_.tokens.push_back(token);
+  if (request_.hash_logits) stats_.logits_hash = HashLogits(logits, stats_.logits_hash);
+  if (request_.n_logprobs >= 0) {
+    output_.logprobs.push_back(ComputeLogprobs(logits, token, request_.n_logprobs));
+  }
+  output_.text += text_.Push(tokenizer_->Piece(token));
+  if (text_.FoundStop()) return Finish(FinishReason::kStop);
+  if (EndsText(token)) return Finish(FinishReason::kEos);
+  if (TokensLeft() == 0) return Finish(limit_reason_);
+}
+
+void Session::ChooseStep() {
+  if (IsFinished()) return;
+  if (request_.mode == Mode::kLossy) return ChooseLossyStep();
+  const int n_draft = NextDraftLength();
+  if (n_draft == 0) {
+    step_ = Step::kPlain;
+  } else if (drafter_->NeedsCompression(full_.Length())) {
+    step_ = Step::kCompress;
+  } else {
+    drafter_->Begin(
+        {.full = &full_, .committed = &sampler_, .pending = tokens_.back(), .n_tokens = n_draft});
+    stats_.kv_draft_bytes = drafter_->Kv().Bytes();
+    step_ = Step::kDraft;
+  }
+}
+
+// The truth serves the first token and the first body; then it is given up. A method that reads the
+// full KV is not run again: its tail stays exact and grows.
+void Session::ChooseLossyStep() {
+  const kv::DraftKv& kv = drafter_->Kv();
+  if (has_truth_ && !drafter_->NeedsCompression(full_.Length())) {
+    drafter_->Kv().CatchUp(full_);
+    full_.Truncate(0);
+    has_truth_ = false;
+  }
+  const bool may_compress =
+      has_truth_ || drafter_->GetCompressor().GetTraits().refresh == compress::Refresh::kFromDraft;
+  const int n_tokens = has_truth_ ? full_.Length() : kv.VerifiedCount();
+  step_ = may_compress && drafter_->NeedsCompression(n_tokens) ? Step::kCompress : Step::kDraft;
+}
+
+// A draft and the token that its verify adds never pass the limit, so the last round is short. With
+// nothing compressed a draft row costs what a plain step costs: auto does not try.
+int Session::NextDraftLength() const {
+  if (!drafter_) return 0;
+  if (!draft_length_.IsFixed() && drafter_->BodyEndFor(full_.Length()) == 0) return 0;
+  return std::clamp(draft_length_.Next(), 0, TokensLeft() - 1);
+}
+
+void Session::Cancel() {
+  if (!IsFinished()) Finish(FinishReason::kCancelled);
+}
+
+void Session::Finish(FinishReason reason) {
+  step_ = Step::kFinished;
+  reason_ = reason;
+  if (!text_.FoundStop()) output_.text += text_.Finish();
+}
+
+void Session::Fail(Error error) {
+  error_ = std::move(error);
+  Finish(FinishReason::kError);
+}
+
+void Session::FailNonFinite(int n_tokens) {
+  Fail({ErrorCode::kDataLoss,
+        fmt::format("the model computed NaN or infinity within the first {} tokens: its weights "
+                    "are damaged, or its values too large",
+                    n_tokens)});
+}
+
+Output Session::TakeOutput() { return std::exchange(output_, {}); }
+
+}  // namespace vericache::decode
