@@ -27,14 +27,10 @@ class F16 : public ::testing::Test {
   void SetUp() override {
     if (!__builtin_cpu_supports("f16c")) GTEST_SKIP() << "no F16C to compare with";
   }
-  static void ExpectSameRounding(float value) {
-    const uint16_t expected = HardwareF32ToF16(value);
+  static bool RoundsAlike(float value) {
     const uint16_t got = F32ToF16(value);
-    if (std::isnan(value)) {  // any NaN stays some NaN
-      ASSERT_GT(got & 0x7fff, 0x7c00);
-    } else {
-      ASSERT_EQ(got, expected) << "value bits " << std::bit_cast<uint32_t>(value);
-    }
+    if (std::isnan(value)) return (got & 0x7fff) > 0x7c00;  // any NaN stays some NaN
+    return got == HardwareF32ToF16(value);
   }
 };
 
@@ -61,7 +57,7 @@ TEST_F(F16, RoundsAtEveryMiddleAsHardwareDoes) {
       const uint32_t bits = std::bit_cast<uint32_t>(centre);
       for (const uint32_t sign : {0u, 0x80000000u}) {
         for (uint32_t near = bits == 0 ? 0 : bits - 1; near <= bits + 1; ++near) {
-          ExpectSameRounding(std::bit_cast<float>(near | sign));
+          ASSERT_TRUE(RoundsAlike(std::bit_cast<float>(near | sign))) << "bits " << (near | sign);
         }
       }
     }
@@ -70,8 +66,10 @@ TEST_F(F16, RoundsAtEveryMiddleAsHardwareDoes) {
 
 TEST_F(F16, RoundsRandomFloatsAsHardwareDoes) {
   std::mt19937 random(1);
-  for (int i = 0; i < 1 << 20; ++i)
-    ExpectSameRounding(std::bit_cast<float>(static_cast<uint32_t>(random())));
+  for (int i = 0; i < 1 << 20; ++i) {
+    const auto bits = static_cast<uint32_t>(random());
+    ASSERT_TRUE(RoundsAlike(std::bit_cast<float>(bits))) << "bits " << bits;
+  }
 }
 
 TEST(Bf16, IsTheUpperHalfOfAFloat) {
