@@ -1,0 +1,57 @@
+// Command-line options whose errors name the value given and say what is right, and whose help
+// shows the default that really holds: both come from the one entry that declares the option.
+//
+// Threads: one thread, before anything else starts.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace vericache::apps {
+
+// How an option is called and explained.
+struct Flag {
+  std::string names;  // "-n,--predict"
+  std::string value;  // what the help calls its value: "N"
+  std::string help;
+};
+
+struct IntRange {
+  int min = std::numeric_limits<int>::min();
+  int max = std::numeric_limits<int>::max();
+};
+
+struct NumberRange {
+  double min = 0;
+  double max = 0;
+};
+
+// Each adds an option to `app` that writes `value`; the default shown is the value it has now.
+// Given twice, the last one counts, as in llama.cpp.
+void AddText(CLI::App& app, const Flag& flag, std::string& value);
+void AddOptionalText(CLI::App& app, const Flag& flag, std::optional<std::string>& value);
+void AddChoice(CLI::App& app, const Flag& flag, const std::vector<std::string>& choices,
+               std::string& value);
+void AddInt(CLI::App& app, const Flag& flag, IntRange range, int& value);
+void AddNumber(CLI::App& app, const Flag& flag, NumberRange range, float& value);
+void AddBytes(CLI::App& app, const Flag& flag, size_t& value);
+// A comma-separated list of whole numbers.
+void AddIntList(CLI::App& app, const Flag& flag, IntRange range, std::vector<int>& values);
+// May be given several times; every value is kept.
+void AddRepeated(CLI::App& app, const Flag& flag, std::vector<std::string>& values);
+
+// The number written in all of `text`; nullopt if it is none.
+std::optional<int64_t> ParseInteger(std::string_view text);
+std::optional<uint64_t> ParseUnsigned(std::string_view text);
+std::optional<double> ParseNumber(std::string_view text);
+// "4G", "512M", "1.5GiB", "1000": powers of 1024.
+std::optional<size_t> ParseBytes(std::string_view text);
+
+}  // namespace vericache::apps

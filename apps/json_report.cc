@@ -1,0 +1,126 @@
+#include "apps/json_report.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "kernels/numerics.h"
+
+namespace vericache::apps {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view ModeName(decode::Mode mode) {
+  switch (mode) {
+    case decode::Mode::kFull:
+      return "full";
+    case decode::Mode::kLossy:
+      return "lossy";
+    case decode::Mode::kVerified:
+      return "verified";
+  }
+  return "";
+}
+
+Json TokenIds(const std::vector<TokenId>& tokens) {
+  Json ids = Json::array();
+  for (const TokenId token : tokens) ids.push_back(token.value);
+  return ids;
+}
+
+Json SamplingObject(const decode::SamplingParams& sampling) {
+  return {{"seed", sampling.seed},
+          {"temperature", sampling.temperature},
+          {"top_k", sampling.filters.top_k},
+          {"top_p", sampling.filters.top_p},
+          {"min_p", sampling.filters.min_p},
+          {"repeat_penalty", sampling.filters.repeat_penalty},
+          {"presence_penalty", sampling.filters.presence_penalty},
+          {"frequency_penalty", sampling.filters.frequency_penalty}};
+}
+
+Json LogprobsArray(const std::vector<decode::TokenLogprobs>& logprobs) {
+  const auto entry = [](const decode::TokenLogprob& one) {
+    return Json{{"id", one.id.value}, {"logprob", one.logprob}};
+  };
+  Json rows = Json::array();
+  for (const decode::TokenLogprobs& row : logprobs) {
+    Json object = entry(row.token);
+    object["top"] = Json::array();
+    for (const decode::TokenLogprob& one : row.top) object["top"].push_back(entry(one));
+    rows.push_back(std::move(object));
+  }
+  return rows;
+}
+
+Json CompareObject(const Comparison& comparison) {
+  const auto difference = Comparison::FirstDifference(comparison.verified, comparison.full);
+  const auto lossy_difference = Comparison::FirstDifference(comparison.lossy, comparison.full);
+  const auto n_full = static_cast<int>(comparison.full.tokens.size());
+  return {{"identical", comparison.IsIdentical()},
+          {"first_difference", difference ? Json(*difference) : Json(nullptr)},
+          {"full_tokens_per_s", comparison.full.TokensPerSecond()},
+          {"speedup", comparison.Speedup()},
+          {"lossy_identical_prefix", lossy_difference.value_or(n_full)},
+          {"lossy_tokens_per_s", comparison.lossy.TokensPerSecond()}};
+}
+
+}  // namespace
+
+std::string JsonReport(const RunReport& report) {
+  const decode::Request& request = report.request;
+  const Generation& generation = report.generation;
+  const decode::Stats& stats = generation.stats;
+  Json object = {{"model", report.facts.model},
+                 {"mode", ModeName(request.mode)},
+                 {"compressor", report.facts.compressor},
+                 {"draft_len", request.draft_len ? Json(*request.draft_len) : Json("auto")},
+                 {"isa", report.facts.isa},
+                 {"threads", report.facts.n_threads},
+                 {"numerics", kernels::kNumericsRevision},
+                 {"sampling", SamplingObject(request.sampling)},
+                 {"prompt_tokens", stats.prompt_tokens},
+                 {"tokens", TokenIds(generation.tokens)},
+                 {"text", generation.text},
+                 {"finish_reason", FinishReasonName(generation.reason)},
+                 {"prefill_s", stats.prefill_s},
+                 {"decode_s", stats.decode_s},
+                 {"compress_s", stats.compress_s},
+                 {"tokens_per_s", generation.TokensPerSecond()},
+                 {"rounds", stats.rounds},
+                 {"drafted", stats.drafted},
+                 {"accepted", stats.accepted},
+                 {"mean_accepted", generation.MeanAccepted()},
+                 {"kv_full_bytes", stats.kv_full_bytes},
+                 {"kv_draft_bytes", stats.kv_draft_bytes}};
+  if (request.n_logprobs >= 0) object["logprobs"] = LogprobsArray(generation.logprobs);
+  if (report.comparison != nullptr) object["compare"] = CompareObject(*report.comparison);
+  // Text is valid UTF-8 by the engine's promise; a broken promise must not throw.
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Status CheckWritable(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "ab"),
+                                                             &std::fclose);
+  if (file == nullptr) {
+    return MakeError(ErrorCode::kNotFound, "cannot write '{}': {}", path, std::strerror(errno));
+  }
+  return {};
+}
+
+Status WriteReport(const std::string& path_or_dash, const std::string& json) {
+  const bool is_stdout = path_or_dash == "-";
+  std::FILE* file = is_stdout ? stdout : std::fopen(path_or_dash.c_str(), "wb");
+  bool is_good = file != nullptr && std::fwrite(json.data(), 1, json.size(), file) == json.size();
+  if (file != nullptr)
+    is_good = (is_stdout ? std::fflush(file) : std::fclose(file)) == 0 && is_good;
+  if (is_good) return {};
+  if (errno == EPIPE) return MakeError(ErrorCode::kCancelled, "the reader of the output went away");
+  return MakeError(ErrorCode::kNotFound, "cannot write '{}': {}", path_or_dash,
+                   std::strerror(errno));
+}
+
+}  // namespace vericache::apps

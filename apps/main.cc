@@ -1,0 +1,79 @@
+// The one binary: picks the command, and turns every way a command line can be wrong into one
+// sentence.
+//
+// Exit codes: 0 done; 1 something failed; 2 the call itself is wrong; 130 stopped by Ctrl-C; 141
+// the reader of the output went away.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+
+#include "apps/commands.h"
+#include "apps/version.h"
+
+namespace vericache::apps {
+namespace {
+
+constexpr const char* kCommands = "run, bench, doctor, inspect";
+
+// CLI11's refusals in our words: what was given, what is right, where to read more.
+std::string Sentence(const CLI::ParseError& error, const std::string& command) {
+  const std::string see = fmt::format("{} --help lists what there is", command);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::string what = error.what();
+    return fmt::format("unknown argument{}; {}", what.substr(what.rfind(": ") + 1), see);
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string what = error.what();
+    return fmt::format("{} needs a value; {}", what.substr(0, what.find(':')), see);
+  }
+  return error.what();
+}
+
+// The deepest command named on the line, for messages.
+std::string CommandName(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? "vericache" : "vericache " + chosen.front()->get_name();
+}
+
+int Main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, which each command handles
+  CLI::App app(
+      "Long-context inference at the speed of a compressed KV, with the text of the full one.",
+      "vericache");
+  app.get_formatter()->column_width(34);
+  app.set_help_flag("-h,--help", "prints this help");
+  std::function<int()> command;
+  bool wants_version = false;
+  app.add_flag("--version", wants_version, "prints version, build and instruction sets");
+  for (const auto add : {AddRun, AddBench, AddDoctor, AddInspect}) add(app, command);
+  app.require_subcommand(0, 1);
+  app.footer("vericache COMMAND --help explains a command.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    const std::string name = CommandName(app);
+    fmt::print(stderr, "{}: {}\n", name, Sentence(error, name));
+    return kExitUsage;
+  }
+  if (wants_version) {
+    std::fputs(VersionText().c_str(), stdout);
+    return 0;
+  }
+  if (!command) {
+    fmt::print(stderr, "vericache: no command given; there are {}; vericache --help says more\n",
+               kCommands);
+    return kExitUsage;
+  }
+  return command();
+}
+
+}  // namespace
+}  // namespace vericache::apps
+
+int main(int argc, char** argv) { return vericache::apps::Main(argc, argv); }

@@ -1,0 +1,160 @@
+#include "apps/prompt.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "decode/utf8.h"
+#include "model/chat_template.h"
+
+namespace vericache::apps {
+namespace {
+
+constexpr size_t kTextBytesMax = size_t{64} << 20;  // more than 16 M tokens: no context holds it
+constexpr size_t kReadBytes = size_t{64} << 10;
+
+// Closes what it opened, never standard input.
+class Descriptor {
+ public:
+  explicit Descriptor(const std::string& path)
+      : fd_(path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~Descriptor() {
+    if (fd_ > STDIN_FILENO) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int Get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Result<std::string> ReadAll(const std::string& path) {
+  const std::string name = path == "-" ? "standard input" : "'" + path + "'";
+  const Descriptor file(path);
+  if (file.Get() < 0) {
+    return MakeError(ErrorCode::kNotFound, "cannot open {}: {}", name, std::strerror(errno));
+  }
+  std::string text;
+  std::array<char, kReadBytes> buffer;
+  while (true) {
+    const ssize_t n_read = read(file.Get(), buffer.data(), buffer.size());
+    if (n_read < 0 && errno == EINTR) continue;
+    if (n_read < 0)
+      return MakeError(ErrorCode::kDataLoss, "cannot read {}: {}", name, std::strerror(errno));
+    if (n_read == 0) return text;
+    text.append(buffer.data(), static_cast<size_t>(n_read));
+    if (text.size() > kTextBytesMax) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       "{} is larger than {} MiB, more than any context holds", name,
+                       kTextBytesMax >> 20);
+    }
+  }
+}
+
+Result<std::string> CheckedText(std::string raw, std::string_view name) {
+  std::string text = Cleaned(std::move(raw));
+  if (const auto offset = FirstInvalidUtf8(text)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "{} is not valid UTF-8: byte {:#04x} at offset {}", name,
+                     static_cast<unsigned char>(text[*offset]), *offset);
+  }
+  return text;
+}
+
+// The Jinja source itself, or that of the file named.
+Result<std::string> TemplateSource(const std::string& source_or_path) {
+  const bool is_source = source_or_path.find("{{") != std::string::npos ||
+                         source_or_path.find("{%") != std::string::npos;
+  return is_source ? Result<std::string>(source_or_path) : ReadAll(source_or_path);
+}
+
+// Bytes of the well-formed sequence at the start of `text`; 0 if there is none.
+size_t SequenceLength(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0x80 ? 2 : 1;
+  return text.size() >= length && decode::IsUtf8(text.substr(0, length)) ? length : 0;
+}
+
+}  // namespace
+
+std::string Cleaned(std::string text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  size_t kept = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;
+    text[kept++] = text[i];
+  }
+  text.resize(kept);
+  return text;
+}
+
+std::optional<size_t> FirstInvalidUtf8(std::string_view text) {
+  for (size_t offset = 0; offset < text.size();) {
+    const size_t length = SequenceLength(text.substr(offset, 4));
+    if (length == 0) return offset;
+    offset += length;
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<std::string>> ReadUserText(const RunOptions& options) {
+  std::optional<std::string> path = options.file;
+  if (!path && !options.prompt) {
+    if (isatty(STDIN_FILENO) == 1) return std::optional<std::string>{};
+    path = "-";
+  }
+  std::string text;
+  if (path) {
+    auto raw = ReadAll(*path);
+    if (!raw) return tl::unexpected(raw.error());
+    auto document = CheckedText(std::move(*raw), *path == "-" ? "standard input" : *path);
+    if (!document) return tl::unexpected(document.error());
+    text = std::move(*document);
+  }
+  if (options.prompt) {
+    auto question = CheckedText(*options.prompt, "the prompt (-p)");
+    if (!question) return tl::unexpected(question.error());
+    if (!text.empty() && !question->empty()) text += text.ends_with('\n') ? "\n" : "\n\n";
+    text += *question;
+  }
+  if (text.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "the prompt is empty; give a text with -p, -f or standard input");
+  }
+  return std::optional<std::string>(std::move(text));
+}
+
+Result<std::vector<TokenId>> PromptTokens(const RunOptions& options, const std::string& user_text,
+                                          const std::string& model_path,
+                                          const model::Tokenizer& tokenizer) {
+  if (options.is_raw) {
+    std::vector<TokenId> tokens = tokenizer.Encode(user_text);
+    if (tokenizer.Bos().value >= 0) tokens.insert(tokens.begin(), tokenizer.Bos());
+    return tokens;
+  }
+  std::string source;
+  if (options.chat_template) {
+    auto given = TemplateSource(*options.chat_template);
+    if (!given) return tl::unexpected(given.error());
+    source = std::move(*given);
+  }
+  const auto chat_template = model::ChatTemplate::Load(model_path, source);
+  if (!chat_template) return tl::unexpected(chat_template.error());
+  std::vector<model::ChatMessage> messages;
+  if (options.system_prompt) {
+    auto system = CheckedText(*options.system_prompt, "the system message (--system-prompt)");
+    if (!system) return tl::unexpected(system.error());
+    messages.push_back({"system", std::move(*system)});
+  }
+  messages.push_back({"user", user_text});
+  return (*chat_template)->Apply(messages, /*add_generation_prompt=*/true, tokenizer);
+}
+
+}  // namespace vericache::apps

@@ -1,0 +1,36 @@
+// From what the user gave (-p, -f, standard input) to prompt tokens: reads, cleans, checks and
+// wraps in the chat template.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/run_options.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "model/tokenizer.h"
+
+namespace vericache::apps {
+
+// The user's text: the document, a blank line, the question; either may be missing.
+// Standard input is read for `-f -`, or when neither -p nor -f is given and it is no terminal.
+// Returns: nullopt if nothing was given and standard input is a terminal: nobody asked anything
+// yet. Errors:  kNotFound, kDataLoss for files; kInvalidArgument for an empty text, one that is no
+// UTF-8 (with the
+//          offset of the first wrong byte), or one larger than any context could hold.
+Result<std::optional<std::string>> ReadUserText(const RunOptions& options);
+
+// The tokens of the prompt: chat template, system message and user text; with --raw the text itself
+// behind BOS. Errors: kInvalidArgument from the template engine; those of files.
+Result<std::vector<TokenId>> PromptTokens(const RunOptions& options, const std::string& user_text,
+                                          const std::string& model_path,
+                                          const model::Tokenizer& tokenizer);
+
+// Drops a byte order mark and turns CRLF into LF: what editors on other systems leave in a text.
+std::string Cleaned(std::string text);
+// The offset of the first byte that is no part of well-formed UTF-8; nullopt if there is none.
+std::optional<size_t> FirstInvalidUtf8(std::string_view text);
+
+}  // namespace vericache::apps

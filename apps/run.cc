@@ -1,0 +1,181 @@
+// vericache run: one prompt, one answer; with --compare, the same in all three modes.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "apps/answer_writer.h"
+#include "apps/commands.h"
+#include "apps/comparison.h"
+#include "apps/generation.h"
+#include "apps/interrupts.h"
+#include "apps/json_report.h"
+#include "apps/model_path.h"
+#include "apps/progress.h"
+#include "apps/prompt.h"
+#include "apps/run_options.h"
+#include "apps/summary.h"
+#include "compress/registry.h"
+
+namespace vericache::apps {
+namespace {
+
+constexpr const char* kHowTo =
+    "vericache run: no prompt given. For example:\n"
+    "  vericache run -p \"Why is the sky blue?\"\n"
+    "  vericache run -f LICENSE -p \"What must I do when I redistribute this?\"\n"
+    "  git diff | vericache run\n"
+    "vericache run --help lists all options.\n";
+
+// Everything a run needs before it can generate.
+struct Setup {
+  std::unique_ptr<engine::Engine> engine;
+  decode::Request request;
+  RunFacts facts;
+};
+
+Result<Setup> Prepare(const RunOptions& options, const std::string& user_text,
+                      decode::Request request) {
+  const auto model_path = ResolveModelPath(options.machine.model);
+  if (!model_path) return tl::unexpected(model_path.error());
+  auto engine = engine::Engine::Create(MakeEngineOptions(options, *model_path));
+  if (!engine) return tl::unexpected(engine.error());
+  auto prompt = PromptTokens(options, user_text, *model_path, (*engine)->GetTokenizer());
+  if (!prompt) return tl::unexpected(prompt.error());
+  request.prompt = std::move(*prompt);
+  const auto compressor = compress::MakeCompressor(request.compressor);
+  if (!compressor) return tl::unexpected(compressor.error());
+  RunFacts facts{.model = options.machine.model,
+                 .compressor = (*compressor)->Spec(),
+                 .isa = std::string((*engine)->IsaName()),
+                 .n_threads = (*engine)->ThreadCount()};
+  return Setup{std::move(*engine), std::move(request), std::move(facts)};
+}
+
+// The answer that the user reads. is_quiet: nothing but the JSON may go to standard output.
+class Answer {
+ public:
+  Answer(int n_prompt, bool is_quiet)
+      : progress_("", n_prompt, isatty(STDERR_FILENO) == 1),
+        is_quiet_(is_quiet),
+        writer_(STDOUT_FILENO, Pacing()) {}
+
+  Watcher GetWatcher() {
+    return {.on_prefill = [this](int n_done) { progress_.Show(n_done); },
+            .on_tokens =
+                [this](const engine::Event& event) {
+                  progress_.Clear();
+                  if (!is_quiet_) writer_.Write(event.text, static_cast<int>(event.tokens.size()));
+                  return !writer_.HasFailed();
+                }};
+  }
+  void Finish() {
+    progress_.Clear();
+    writer_.Finish();
+  }
+  bool HasFailed() const { return writer_.HasFailed(); }
+
+ private:
+  static AnswerWriter::Pacing Pacing() {
+    return isatty(STDOUT_FILENO) == 1 ? AnswerWriter::Pacing::kEven : AnswerWriter::Pacing::kAtOnce;
+  }
+
+  PrefillProgress progress_;
+  bool is_quiet_;
+  AnswerWriter writer_;
+};
+
+// The same request in another mode, unseen but for the progress bar.
+Result<Generation> GenerateQuietly(Setup& setup, decode::Mode mode, const char* name,
+                                   Interrupts& interrupts) {
+  decode::Request request = setup.request;
+  request.mode = mode;
+  PrefillProgress progress(name, static_cast<int>(request.prompt.size()),
+                           isatty(STDERR_FILENO) == 1);
+  const Watcher watcher{.on_prefill = [&progress](int n_done) { progress.Show(n_done); },
+                        .on_tokens =
+                            [&progress](const engine::Event&) {
+                              progress.Clear();
+                              return true;
+                            }};
+  return Generate(*setup.engine, std::move(request), watcher, interrupts);
+}
+
+Result<Comparison> Compare(Setup& setup, const Generation& verified, Interrupts& interrupts) {
+  Comparison comparison;
+  comparison.verified = verified;
+  auto full = GenerateQuietly(setup, decode::Mode::kFull, "full", interrupts);
+  if (!full) return tl::unexpected(full.error());
+  comparison.full = std::move(*full);
+  if (interrupts.WasInterrupted()) return comparison;
+  auto lossy = GenerateQuietly(setup, decode::Mode::kLossy, "lossy", interrupts);
+  if (!lossy) return tl::unexpected(lossy.error());
+  comparison.lossy = std::move(*lossy);
+  return comparison;
+}
+
+// Generates, shows, compares, reports. Returns the exit code.
+Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interrupts) {
+  const bool is_quiet = options.json == "-";
+  Answer answer(static_cast<int>(setup.request.prompt.size()), is_quiet);
+  const auto generation = Generate(*setup.engine, setup.request, answer.GetWatcher(), interrupts);
+  answer.Finish();
+  if (!generation) return tl::unexpected(generation.error());
+  fmt::print(stderr, "\n{}", Summary(*generation, setup.request));
+
+  std::optional<Comparison> comparison;
+  if (options.is_compare && !interrupts.WasInterrupted() && !answer.HasFailed()) {
+    auto compared = Compare(setup, *generation, interrupts);
+    if (!compared) return tl::unexpected(compared.error());
+    if (!interrupts.WasInterrupted()) {  // half a comparison says nothing
+      fmt::print(stderr, "\n{}", ComparisonTable(*compared));
+      comparison = std::move(*compared);
+    }
+  }
+  if (options.json) {
+    const RunReport report{setup.facts, setup.request, *generation,
+                           comparison ? &*comparison : nullptr};
+    VC_RETURN_IF_ERROR(WriteReport(*options.json, JsonReport(report)));
+  }
+  if (interrupts.WasInterrupted()) return kExitInterrupted;
+  return answer.HasFailed() ? kExitBrokenPipe : 0;
+}
+
+Result<int> RunChecked(const RunOptions& options) {
+  auto request = MakeRequest(options);
+  if (!request) return tl::unexpected(request.error());
+  request->hash_logits = options.is_compare;
+  if (options.json && *options.json != "-") VC_RETURN_IF_ERROR(CheckWritable(*options.json));
+  const auto user_text = ReadUserText(options);
+  if (!user_text) return tl::unexpected(user_text.error());
+  if (!*user_text) {
+    fmt::print(stderr, "{}", kHowTo);
+    return kExitUsage;
+  }
+  Interrupts interrupts;  // before the engine's threads, which inherit the blocked signal
+  auto setup = Prepare(options, **user_text, std::move(*request));
+  if (!setup) return tl::unexpected(setup.error());
+  return Perform(options, *setup, interrupts);
+}
+
+int Run(const RunOptions& options) {
+  const auto exit_code = RunChecked(options);
+  return exit_code ? *exit_code : ReportError("run", exit_code.error());
+}
+
+}  // namespace
+
+void AddRun(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand("run", "answers a prompt");
+  const auto options = std::make_shared<RunOptions>();
+  AddRunOptions(*command, *options);
+  command->footer(
+      "Text goes to standard output, figures to standard error. Exit codes: 0 done, 1 failed, 2 "
+      "wrong call,\n"
+      "130 stopped by Ctrl-C. An answer is reproduced by its seed.");
+  command->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+}
+
+}  // namespace vericache::apps

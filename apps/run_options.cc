@@ -1,0 +1,224 @@
+#include "apps/run_options.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <random>
+
+#include "apps/flags.h"
+#include "compress/registry.h"
+
+namespace vericache::apps {
+namespace {
+
+constexpr int kTokensMax = 1 << 24;  // longer than any context; keeps sums of counts in an int
+constexpr int kThreadsMax = 1024;
+constexpr int kPrefillChunkMax = 4096;  // rows of one pass: activations of one are some KB each
+
+void AddPromptOptions(CLI::App& app, RunOptions& options) {
+  AddOptionalText(app, {"-p,--prompt", "TEXT", "the question, or with --raw the prompt as it is"},
+                  options.prompt);
+  AddOptionalText(
+      app, {"-f,--file", "FILE", "a document, placed before the question; - reads standard input"},
+      options.file);
+  AddOptionalText(app, {"--system-prompt", "TEXT", "the system message"}, options.system_prompt);
+  AddOptionalText(app,
+                  {"--chat-template", "JINJA",
+                   "a chat template, or a file that holds one, in place of the model's own"},
+                  options.chat_template);
+  app.add_flag("--raw", options.is_raw, "no chat template: the text is the prompt");
+  AddInt(app, {"-n,--predict", "N", "tokens to generate; -1 until the end, 0 prefill only"},
+         {-1, kTokensMax}, options.n_predict);
+}
+
+void AddEngineOptions(CLI::App& app, RunOptions& options) {
+  AddInt(app, {"-c,--ctx-size", "N", "context in tokens; 0 as trained"}, {0, kTokensMax},
+         options.n_context);
+  AddInt(app, {"--prefill-chunk", "N", "prompt tokens in one pass"}, {1, kPrefillChunkMax},
+         options.prefill_chunk);
+  AddBytes(app, {"--fast-kv", "BYTES", "memory the full KV may take"}, options.fast_kv_bytes);
+}
+
+std::string CompressorHelp() {
+  std::string help = "how the draft KV is made:\n";
+  for (const compress::MethodInfo& method : compress::ListMethods()) {
+    help += fmt::format("{}: {} [{}]\n", method.name, method.summary, method.parameters);
+  }
+  return help + "NAME:KEY=VALUE,..., chained with +";
+}
+
+void AddModeOptions(CLI::App& app, RunOptions& options) {
+  AddChoice(app,
+            {"--mode", "MODE", "full, lossy (compressed KV only: the text may differ) or verified"},
+            {"full", "lossy", "verified"}, options.mode);
+  AddText(app, {"--compressor", "SPEC", CompressorHelp()}, options.compressor);
+  AddText(app, {"--draft-len", "N|auto", "tokens drafted before each verify"}, options.draft_len);
+  app.add_flag("--compare", options.is_compare,
+               "decodes the same request in all three modes and compares");
+  AddOptionalText(app,
+                  {"--json", "FILE",
+                   "writes one JSON object; - to standard output, which then holds nothing else"},
+                  options.json);
+}
+
+void AddSamplingOptions(CLI::App& app, RunOptions& options) {
+  AddNumber(app, {"--temp", "T", "temperature; 0 takes the likeliest token"}, {0, 100},
+            options.temperature);
+  AddInt(app, {"--top-k", "N", "keeps the N likeliest tokens; 0 keeps all"}, {0, kTokensMax},
+         options.top_k);
+  AddNumber(app, {"--top-p", "P", "keeps the likeliest tokens up to this sum; 1 keeps all"},
+            {1e-6, 1}, options.top_p);
+  AddNumber(app, {"--min-p", "P", "drops tokens below this share of the likeliest; 0 drops none"},
+            {0, 1}, options.min_p);
+  AddText(app, {"--seed", "N", "of the sampler; -1 draws one and reports it"}, options.seed);
+  AddNumber(app, {"--repeat-penalty", "X", "divides the logits of recent tokens; 1 is off"},
+            {0.01, 100}, options.repeat_penalty);
+  AddNumber(app, {"--presence-penalty", "X", "subtracted from recent tokens; 0 is off"},
+            {-100, 100}, options.presence_penalty);
+  AddNumber(app, {"--frequency-penalty", "X", "subtracted once per recent use; 0 is off"},
+            {-100, 100}, options.frequency_penalty);
+  AddRepeated(
+      app,
+      {"--logit-bias", "TOKEN+X", "adds X to (TOKEN-X: takes from) a token's logit; repeatable"},
+      options.logit_bias);
+  AddRepeated(app, {"--stop", "TEXT", "ends the answer before this text; repeatable"},
+              options.stop);
+  app.add_flag("--ignore-eos", options.ignore_eos, "goes on past the end of the answer");
+  AddInt(
+      app,
+      {"--logprobs", "N", "log probabilities in the JSON: each token and the N likeliest; -1 none"},
+      {-1, decode::kMaxLogprobs}, options.n_logprobs);
+}
+
+Result<uint64_t> ParseSeed(const std::string& text) {
+  if (text == "-1") return std::random_device{}();  // 32 bits: short enough to type again
+  const auto seed = ParseUnsigned(text);
+  if (!seed) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--seed takes a whole number from 0 to {}, or -1 for a random one, not '{}'",
+                     std::numeric_limits<uint64_t>::max(), text);
+  }
+  return *seed;
+}
+
+Result<std::optional<int>> ParseDraftLen(const std::string& text) {
+  if (text == "auto") return std::optional<int>{};
+  const auto length = ParseInteger(text);
+  if (!length || *length < 0 || *length > decode::kMaxDraftLen) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--draft-len takes auto or a whole number from 0 to {}, not '{}'",
+                     decode::kMaxDraftLen, text);
+  }
+  return std::optional<int>{static_cast<int>(*length)};
+}
+
+// "15043+1.5", "15043-inf": as llama.cpp writes it.
+Result<std::pair<TokenId, float>> ParseLogitBias(const std::string& text) {
+  const size_t sign = text.find_first_of("+-");
+  const auto token = ParseInteger(std::string_view(text).substr(0, sign));
+  const double size = sign == std::string::npos
+                          ? -1.0
+                          : ParseNumber(std::string_view(text).substr(sign + 1)).value_or(-1.0);
+  if (!token || *token < 0 || *token > std::numeric_limits<int32_t>::max() || !(size >= 0)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--logit-bias takes a token id, a sign and a number, such as 15043+1 or "
+                     "15043-inf, not '{}'",
+                     text);
+  }
+  const auto bias = static_cast<float>(size);
+  return std::pair{TokenId{static_cast<int32_t>(*token)}, text[sign] == '-' ? -bias : bias};
+}
+
+Status CheckConsistent(const RunOptions& options) {
+  if (options.is_compare && options.mode != "verified") {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--compare decodes in all three modes; leave out --mode {}", options.mode);
+  }
+  if (options.is_raw && (options.system_prompt || options.chat_template)) {
+    return MakeError(ErrorCode::kInvalidArgument, "--raw uses no chat template; leave out {}",
+                     options.system_prompt ? "--system-prompt" : "--chat-template");
+  }
+  if (options.n_logprobs >= 0 && !options.json) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--logprobs {} shows in the JSON only; add --json FILE", options.n_logprobs);
+  }
+  if (options.stop.size() > decode::kMaxStopStrings) {
+    return MakeError(ErrorCode::kInvalidArgument, "--stop was given {} times, but {} is the most",
+                     options.stop.size(), decode::kMaxStopStrings);
+  }
+  for (const std::string& stop : options.stop) {
+    if (stop.empty())
+      return MakeError(ErrorCode::kInvalidArgument, "--stop takes a text that is not empty");
+  }
+  return {};
+}
+
+decode::Mode ParseMode(const std::string& name) {
+  if (name == "full") return decode::Mode::kFull;
+  return name == "lossy" ? decode::Mode::kLossy : decode::Mode::kVerified;
+}
+
+}  // namespace
+
+void AddMachineOptions(CLI::App& app, MachineOptions& options) {
+  AddText(app,
+          {"-m,--model", "MODEL",
+           "a GGUF file, or smollm2-135m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b"},
+          options.model);
+  AddInt(app, {"-t,--threads", "N", "threads; 0 takes all cores"}, {0, kThreadsMax},
+         options.n_threads);
+  AddChoice(app, {"--isa", "PATH", "kernel path: auto, ref, avx2, avx512, avx512vnni"},
+            {"auto", "ref", "avx2", "avx512", "avx512vnni"}, options.isa);
+}
+
+void AddRunOptions(CLI::App& app, RunOptions& options) {
+  AddMachineOptions(app, options.machine);
+  AddPromptOptions(app, options);
+  AddModeOptions(app, options);
+  AddSamplingOptions(app, options);
+  AddEngineOptions(app, options);
+}
+
+engine::EngineOptions MakeEngineOptions(const RunOptions& options, const std::string& model_path) {
+  return {.model_path = model_path,
+          .n_threads = options.machine.n_threads,
+          .isa = options.machine.isa,
+          .fast_kv_bytes = options.fast_kv_bytes,
+          .n_context = options.n_context,
+          .prefill_chunk = options.prefill_chunk,
+          .max_sessions = 1};
+}
+
+Result<decode::Request> MakeRequest(const RunOptions& options) {
+  VC_RETURN_IF_ERROR(CheckConsistent(options));
+  VC_RETURN_IF_ERROR(compress::MakeCompressor(options.compressor));
+  const auto draft_len = ParseDraftLen(options.draft_len);
+  VC_RETURN_IF_ERROR(draft_len);
+  const auto seed = ParseSeed(options.seed);
+  VC_RETURN_IF_ERROR(seed);
+  decode::Request request;
+  request.mode = ParseMode(options.mode);
+  request.compressor = options.compressor;
+  request.draft_len = *draft_len;
+  request.sampling.temperature = options.temperature;
+  request.sampling.seed = *seed;
+  model::FilterParams& filters = request.sampling.filters;
+  filters.top_k = options.top_k;
+  filters.top_p = options.top_p;
+  filters.min_p = options.min_p;
+  filters.repeat_penalty = options.repeat_penalty;
+  filters.presence_penalty = options.presence_penalty;
+  filters.frequency_penalty = options.frequency_penalty;
+  for (const std::string& text : options.logit_bias) {
+    const auto bias = ParseLogitBias(text);
+    VC_RETURN_IF_ERROR(bias);
+    filters.logit_bias.push_back(*bias);
+  }
+  request.max_tokens = options.n_predict;
+  request.stop = options.stop;
+  request.ignore_eos = options.ignore_eos;
+  request.n_logprobs = options.n_logprobs;
+  return request;
+}
+
+}  // namespace vericache::apps

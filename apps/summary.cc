@@ -1,0 +1,58 @@
+#include "apps/summary.h"
+
+#include <fmt/format.h>
+
+namespace vericache::apps {
+namespace {
+
+std::string DraftLine(const Generation& generation) {
+  const decode::Stats& stats = generation.stats;
+  return fmt::format("draft    {} rounds, {} tokens drafted, {} accepted, {:.1f} per round\n",
+                     stats.rounds, stats.drafted, stats.accepted, generation.MeanAccepted());
+}
+
+std::string KvLine(const decode::Stats& stats) {
+  std::string line = "KV       ";
+  if (stats.kv_full_bytes > 0) line += fmt::format("full {}", FormatBytes(stats.kv_full_bytes));
+  if (stats.kv_draft_bytes > 0) {
+    line += fmt::format("{}draft {}", stats.kv_full_bytes > 0 ? ", " : "",
+                        FormatBytes(stats.kv_draft_bytes));
+    if (stats.kv_full_bytes > 0) {
+      line += fmt::format(" ({:.0f} %)", 100.0 * static_cast<double>(stats.kv_draft_bytes) /
+                                             static_cast<double>(stats.kv_full_bytes));
+    }
+    line +=
+        fmt::format(", compressed {} times in {:.2f} s", stats.n_compressions, stats.compress_s);
+  }
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string FormatBytes(size_t bytes) {
+  const auto count = static_cast<double>(bytes);
+  if (count < 1e3) return fmt::format("{} B", bytes);
+  if (count < 1e6) return fmt::format("{:.1f} KB", count / 1e3);
+  if (count < 1e9) return fmt::format("{:.1f} MB", count / 1e6);
+  return fmt::format("{:.2f} GB", count / 1e9);
+}
+
+std::string Summary(const Generation& generation, const decode::Request& request) {
+  const decode::Stats& stats = generation.stats;
+  std::string text =
+      fmt::format("prompt   {} tokens in {:.2f} s, {:.0f} tokens/s\n", stats.prompt_tokens,
+                  stats.prefill_s, generation.PrefillTokensPerSecond());
+  text += fmt::format("answer   {} tokens in {:.2f} s, {:.1f} tokens/s; ended by {}",
+                      stats.generated_tokens, stats.decode_s, generation.TokensPerSecond(),
+                      FinishReasonName(generation.reason));
+  text +=
+      request.sampling.temperature > 0 ? fmt::format("; seed {}\n", request.sampling.seed) : "\n";
+  if (request.mode == decode::Mode::kVerified) text += DraftLine(generation);
+  text += KvLine(stats);
+  if (request.mode == decode::Mode::kLossy) {
+    text += fmt::format("lossy    {}: the text may differ from the model's\n", request.compressor);
+  }
+  return text;
+}
+
+}  // namespace vericache::apps
