@@ -1,11 +1,12 @@
-# Writes what `vericache --version` says about the build. Run at build time, so that the commit is the one that was compiled;
-# the file is touched only when it changes.
+# Writes what `vericache --version` says about the build. Run at build time, so that the commit is
+# the one that was compiled; the file is touched only when it changes.
 execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD
   OUTPUT_VARIABLE commit RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(failed)
   set(commit "unknown")
 else()
-  execute_process(COMMAND git -C ${SOURCE} diff --quiet HEAD -- RESULT_VARIABLE is_modified ERROR_QUIET)
+  execute_process(COMMAND git -C ${SOURCE} diff --quiet HEAD --
+    RESULT_VARIABLE is_modified ERROR_QUIET)
   if(is_modified)
     string(APPEND commit "-modified")
   endif()

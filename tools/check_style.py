@@ -42,7 +42,7 @@ BANNED_TEXT = [
      re.compile(r"py" r"pi\.org|python" r"hosted\.org|hugging" r"face\.co")),
     ("a path of one machine", re.compile(r"(?<![\w.~/-])/(?:ro" r"ot|wo" r"rk|ho" r"me)/")),
 ]
-VERBATIM = ("LICENSE", "eval/documents/", "third_party/licences/")
+VERBATIM = ("LICENSE", "eval/documents/", "eval/prompts/", "third_party/licences/")
 
 
 def check_limits(tree):
