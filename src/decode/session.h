@@ -38,10 +38,10 @@ namespace vericache::decode {
 struct SessionParts {
   const model::Tokenizer* tokenizer = nullptr;
   kv::BlockPool* pool = nullptr;
-  std::unique_ptr<compress::Compressor> compressor;  // null in mode full
-  model::QueryShape queries;
+  std::unique_ptr<compress::Compressor> compressor{};  // null in mode full
+  model::QueryShape queries{};
   int n_context = 0;  // tokens of prompt and answer together
-  TailPolicy tail;
+  TailPolicy tail{};
 };
 
 // Tokens committed since the last TakeOutput, and the text they release.
