@@ -339,7 +339,7 @@ TEST(Session, CompressesAtPrefillEndAndEveryInterval) {
     const auto& call = run.compressions[i];
     EXPECT_EQ(call.round, static_cast<int>(i));
     EXPECT_EQ(call.end % 64, 0);
-    if (i > 0) EXPECT_GE(call.end, body_end + 128);
+    EXPECT_GE(call.end, body_end + 128);
     EXPECT_GE(call.n_tokens - call.end, 64);  // recent tokens stay exact
     EXPECT_LT(call.n_tokens - call.end, 128);
     EXPECT_FALSE(call.reads_draft);
