@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each check is shown to fail: a small healthy tree is broken in one way, and the rule must say so."""
+"""Each check is shown to fail: a small healthy tree is broken in one way, and the rule says so."""
 
 import contextlib
 import io
@@ -15,7 +15,8 @@ from source_tree import SourceTree, functions, strip_cxx
 HEALTHY = {
     "CMakeLists.txt": "vericache_room(base)\nvericache_room(kernels DEPS base)\n"
                       "vericache_room(model DEPS base kernels LIBS vericache_llama)\n",
-    "ARCHITECTURE.md": "`src/` `src/base/` `src/kernels/` `src/model/` `tests/` `apps/` `changes/`\n",
+    "ARCHITECTURE.md": "`src/` `src/base/` `src/kernels/` `src/model/` `tests/` `apps/` "
+                       "`changes/`\n",
     "changes/first.md": "The first change.\n",
     "src/layers.txt": "base:\nkernels: base\nmodel: base kernels\nsched: base\n",
     "src/base/word.h": "// A word.\n#pragma once\nint Word();\n",
@@ -58,13 +59,13 @@ class ChecksTest(unittest.TestCase):
         up = '// Up.\n#pragma once\n#include "model/file.h"\n'
         self.assert_caught("layers", {"src/base/up.h": up}, "base may not include model")
         self.assert_caught("layers", {"src/base/up.h": up.replace("model/", "")}, "names no room")
-        self.assert_caught("layers", {"src/base/up.h": up.replace("model/", "base/")}, "there is no")
+        self.assert_caught("layers", {"src/base/up.h": up.replace("model/", "base/")}, "there is")
         self.assert_caught("layers", {"src/new/new.h": "// New.\n#pragma once\n"}, "says nothing")
         self.assert_caught("layers", {"src/layers.txt": "base: kernels\nkernels: base\n"}, "cycle")
 
     def test_cmake(self):
         text = HEALTHY["CMakeLists.txt"]
-        self.assert_caught("cmake", {"CMakeLists.txt": text.replace("kernels DEPS base", "kernels")})
+        self.assert_caught("cmake", {"CMakeLists.txt": text.replace("kernels DEPS", "kernels # ")})
         self.assert_caught("cmake", {"CMakeLists.txt": text.replace("(base)", "(base DEPS model)")})
         self.assert_caught("cmake", {"CMakeLists.txt": "vericache_room(base)\n"}, "is not built")
 
@@ -93,18 +94,18 @@ class ChecksTest(unittest.TestCase):
         self.assert_caught("size", {"tests/data.bin": "x" * (512 * 1024 + 1)})
 
     def test_banned_code(self):
-        for code in ("class KvManager;", "struct ParseHelper;", "int StringUtil();", "class FooImpl {};",
-                     'auto v = std::getenv("A");', "int x = std::rand();", "using namespace std;",
-                     "throw 1;"):
+        for code in ("class KvManager;", "struct ParseHelper;", "int StringUtil();",
+                     "class FooImpl {};", 'auto v = std::getenv("A");', "int x = std::rand();",
+                     "using namespace std;", "throw 1;"):
             self.assert_caught("banned", {"src/base/word.cc": code + "\n"})
         for code in ("std::this_thread::sleep_for(x);", "usleep(5);"):
             self.assert_caught("banned", {"tests/base/word_test.cc": code + "\n"})
-        harmless = '// the KvManager of others\nauto text = "getenv";\nint Implement(int utility);\n'
+        harmless = '// the KvManager of others\nauto s = "getenv";\nint Implement(int utility);\n'
         self.assertEqual(violations({"src/base/word.cc": harmless}), [])
 
     def test_banned_text(self):
-        for text in ("TO" "DO: later", "FIX" "ME", "-ff" "ast-math", "from py" "pi.org", "cd /ro" "ot/x",
-                     "see hugging" "face.co/model"):
+        for text in ("TO" "DO: later", "FIX" "ME", "-ff" "ast-math", "from py" "pi.org",
+                     "cd /ro" "ot/x", "see hugging" "face.co/model"):
             self.assert_caught("banned", {"ARCHITECTURE.md": HEALTHY["ARCHITECTURE.md"] + text})
             self.assert_caught("banned", {"src/base/word.cc": f"// {text}\n"})
 
@@ -121,7 +122,8 @@ class ChecksTest(unittest.TestCase):
                  "ARCHITECTURE.md": HEALTHY["ARCHITECTURE.md"] + "`tools/`"}
         self.assertEqual(violations({**allow, "tests/base/word_test.cc": None}), [])
         self.assert_caught("exceptions", allow, "excuses nothing")
-        self.assert_caught("exceptions", {checks.EXCEPTIONS: "mirror src/base/word.cc\n"}, "no reason")
+        allow = {checks.EXCEPTIONS: "mirror src/base/word.cc\n"}
+        self.assert_caught("exceptions", allow, "no reason")
 
     def test_the_longest_functions_are_printed(self):
         out = io.StringIO()
@@ -166,7 +168,8 @@ std::vector<int> operator+(A a, B b) { return {1, 2}; }
 }  // namespace a
 """
         found = [(f.name, f.line, f.n_lines) for f in functions("x.cc", text)]
-        self.assertEqual(found, [("S", 5, 1), ("Get", 6, 1), ("Twice", 11, 9), ("operator+", 22, 1)])
+        self.assertEqual(found, [("S", 5, 1), ("Get", 6, 1), ("Twice", 11, 9),
+                                 ("operator+", 22, 1)])
 
 
 if __name__ == "__main__":
