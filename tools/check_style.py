@@ -104,6 +104,18 @@ def check_headers(tree):
                 yield Violation(path, 1, "header", "does not open with a comment on what it is for")
 
 
+def check_own_header_first(tree):
+    """x.cc includes x.h before anything else, which shows that x.h compiles alone. (Headers without
+    a .cc are compiled by the build target headers_alone.)"""
+    files = set(tree.files)
+    for path in tree.cxx("src"):
+        header = path[:-len(".cc")] + ".h"
+        if path.endswith(".cc") and header in files:
+            included = re.search(r'^#include [<"](.*)[>"]', tree.text(path), re.MULTILINE)
+            if not included or "src/" + included.group(1) != header:
+                yield Violation(path, 0, "header", f"does not include {header} first")
+
+
 def check_sizes(tree):
     for path in tree.files:
         n_bytes = (tree.root / path).stat().st_size
@@ -131,7 +143,7 @@ def print_longest(tree):
 
 
 CHECKS = [check_limits, check_function_length, check_banned_code, check_banned_text, check_headers,
-          check_sizes, check_changes]
+          check_own_header_first, check_sizes, check_changes]
 RULES = {"file-length", "columns", "function-length", "function-share", "banned", "header", "size",
          "changes"}
 

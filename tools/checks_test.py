@@ -101,7 +101,7 @@ class ChecksTest(unittest.TestCase):
         for code in ("std::this_thread::sleep_for(x);", "usleep(5);"):
             self.assert_caught("banned", {"tests/base/word_test.cc": code + "\n"})
         harmless = '// the KvManager of others\nauto s = "getenv";\nint Implement(int utility);\n'
-        self.assertEqual(violations({"src/base/word.cc": harmless}), [])
+        self.assertEqual(violations({"apps/main.cc": harmless}), [])
 
     def test_banned_text(self):
         for text in ("TO" "DO: later", "FIX" "ME", "-ff" "ast-math", "from py" "pi.org",
@@ -112,6 +112,8 @@ class ChecksTest(unittest.TestCase):
     def test_headers(self):
         self.assert_caught("header", {"src/base/word.h": "// A word.\nint Word();\n"}, "pragma")
         self.assert_caught("header", {"src/base/word.h": "#pragma once\nint Word();\n"}, "comment")
+        late = '#include <vector>\n#include "base/word.h"\n'
+        self.assert_caught("header", {"src/base/word.cc": late}, "first")
 
     def test_changes(self):
         self.assert_caught("changes", {"changes/first.md": None}, "no fragment")
