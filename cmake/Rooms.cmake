@@ -27,7 +27,10 @@ function(vericache_test_binary target label libs)
     ${target} PRIVATE ${libs} vc_test_support GTest::gtest GTest::gmock GTest::gtest_main)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   add_test(NAME ${target} COMMAND ${target})
-  set_tests_properties(${target} PROPERTIES LABELS "${label}")
+  set_tests_properties(${target} PROPERTIES LABELS ${label} TIMEOUT 300)
+  if(label STREQUAL slow)  # has the machine to itself
+    set_tests_properties(${target} PROPERTIES PROCESSORS 2 TIMEOUT 1200)
+  endif()
 endfunction()
 
 # vericache_tests(NAME): the test binary of tests/NAME. Files named *_slow_test.cc form a second

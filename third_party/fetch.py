@@ -2,6 +2,7 @@
 """Third-party source, libraries and models, from third_party/pins.txt into the cache folder.
 
     fetch.py llama [--cc CC] [--cxx CXX]   llama.cpp; prints its source and its library folder
+    fetch.py peer                          llama-bench built for this machine; prints its path
     fetch.py model NAME                    one model; prints the path of its GGUF file
     fetch.py models                        the models that can be fetched, with their sizes
 
@@ -200,10 +201,8 @@ def run_logged(command, log, what):
     raise FetchError(f"{what} failed; the end of {log}:\n{tail}")
 
 
-def llama_libraries(source, cc, cxx):
-    """Builds the libraries once per pin, build description and compiler."""
-    identity = [(LLAMA_PROJECT / "CMakeLists.txt").read_text(),
-                compiler_version(cc), compiler_version(cxx)]
+def build_once(source, identity, configure, targets, what):
+    """A build folder beside the source, made once per identity (what its result depends on)."""
     key = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:12]
     build = source.parent / f"build-{key}"
     complete = build / "complete"
@@ -214,16 +213,39 @@ def llama_libraries(source, cc, cxx):
             return build
         build.mkdir(exist_ok=True)
         log = build / "build.log"
-        say(f"llama.cpp: building its libraries, once; details in {log}")
-        configure = ["cmake", "-S", str(LLAMA_PROJECT), "-B", str(build), "-G", "Ninja",
-                     "-DCMAKE_BUILD_TYPE=Release", f"-DLLAMA_CPP_SOURCE={source}",
-                     f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}"]
-        run_logged(configure, log, "llama.cpp: configuring")
+        say(f"llama.cpp: building {what}, once; details in {log}")
+        run_logged(["cmake", "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                    *configure], log, "llama.cpp: configuring")
         n_jobs = len(os.sched_getaffinity(0))
-        run_logged(["cmake", "--build", str(build), f"-j{n_jobs}"], log, "llama.cpp: compiling")
+        run_logged(["cmake", "--build", str(build), f"-j{n_jobs}", "--target", *targets],
+                   log, "llama.cpp: compiling")
         complete.touch()
-        say("llama.cpp: libraries ready")
+        say(f"llama.cpp: {what} ready")
     return build
+
+
+def llama_libraries(source, cc, cxx):
+    """The static libraries that we link."""
+    identity = [(LLAMA_PROJECT / "CMakeLists.txt").read_text(),
+                compiler_version(cc), compiler_version(cxx)]
+    configure = ["-S", str(LLAMA_PROJECT), f"-DLLAMA_CPP_SOURCE={source}",
+                 f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}"]
+    return build_once(source, identity, configure, ["all"], "its libraries")
+
+
+def llama_peer(source):
+    """llama.cpp as fast as it gets here: the peer that speed is compared with."""
+    # -O2: at -O3, g++ 12 breaks ggml's AMX code. With AVX512-FP16 its F16 dots run 6-9x slower.
+    flags = "-march=native -mno-avx512fp16"
+    cpu = re.search(r"^model name.*", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    configure = ["-S", str(source), "-DBUILD_SHARED_LIBS=OFF", "-DGGML_CCACHE=OFF",
+                 "-DLLAMA_OPENSSL=OFF", "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF",
+                 "-DLLAMA_BUILD_SERVER=OFF", "-DLLAMA_BUILD_APP=OFF", f"-DCMAKE_C_FLAGS={flags}",
+                 f"-DCMAKE_CXX_FLAGS={flags}", "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG",
+                 "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"]
+    identity = [*configure, compiler_version("c++"), cpu.group(0) if cpu else ""]
+    build = build_once(source, identity, configure, ["llama-bench"], "its benchmark")
+    return build / "bin" / "llama-bench"
 
 
 def main():
@@ -235,10 +257,13 @@ def main():
     llama.add_argument("--cxx", default=os.environ.get("CXX", "c++"))
     commands.add_parser("model").add_argument("name")
     commands.add_parser("models")
+    commands.add_parser("peer")
     args = parser.parse_args()
     if args.command == "llama":
         source = llama_source()
         print(source, llama_libraries(source, args.cc, args.cxx), sep="\n")
+    elif args.command == "peer":
+        print(llama_peer(llama_source()))
     elif args.command == "model":
         print(fetch_model(args.name))
     else:
