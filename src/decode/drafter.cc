@@ -97,7 +97,7 @@ model::RowGroup Drafter::NextRow() {
 }
 
 void Drafter::Consume(const model::GroupLogits& logits) {
-  if (!logits.is_finite.back()) {
+  if (!logits.are_all_rows_finite) {
     is_done_ = true;
     return;
   }

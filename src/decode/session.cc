@@ -14,8 +14,10 @@ namespace {
 // over enough tokens, while one rejection wastes more (docs/benchmarks.md).
 constexpr int kMaxAutoDraftLen = 64;
 
-bool IsFinite(const model::GroupLogits& logits) {
-  return std::find(logits.is_finite.begin(), logits.is_finite.end(), 0) == logits.is_finite.end();
+// Penalties that look back over the whole context.
+SamplingParams ResolveSampling(SamplingParams sampling, int n_context) {
+  if (sampling.filters.penalty_last_n == -1) sampling.filters.penalty_last_n = n_context;
+  return sampling;
 }
 
 DraftLength MakeDraftLength(const Request& request) {
@@ -40,7 +42,7 @@ Session::Session(Request request, SessionParts parts)
       tokenizer_(parts.tokenizer),
       tokens_(request_.prompt),
       full_(*parts.pool),
-      sampler_(request_.sampling, parts.tokenizer->VocabSize()),
+      sampler_(ResolveSampling(request_.sampling, parts.n_context), parts.tokenizer->VocabSize()),
       text_(request_.stop),
       drafter_(MakeDrafter(request_, parts)),
       draft_length_(MakeDraftLength(request_)) {
@@ -152,7 +154,7 @@ void Session::Consume(const model::GroupLogits& logits, double seconds) {
 
 void Session::ConsumePrefill(const model::GroupLogits& logits) {
   const int n_rows = static_cast<int>(row_tokens_.size());
-  if (!IsFinite(logits)) return FailNonFinite(n_prefilled_ + n_rows);
+  if (!logits.are_all_rows_finite) return FailNonFinite(n_prefilled_ + n_rows);
   full_.Commit(n_rows);
   n_prefilled_ += n_rows;
   stats_.kv_full_bytes = full_.TokenBytes();
@@ -226,7 +228,7 @@ void Session::ObserveRound(const RoundTimes& round) {
 
 void Session::ConsumeLossy(const model::GroupLogits& logits) {
   kv::DraftKv& kv = drafter_->Kv();
-  if (!IsFinite(logits)) return FailNonFinite(kv.TokenCount() + 1);
+  if (!logits.are_all_rows_finite) return FailNonFinite(kv.TokenCount() + 1);
   kv.Commit(1);
   kv.AcceptDrafted();
   stats_.kv_draft_bytes = kv.Bytes();

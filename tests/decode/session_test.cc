@@ -304,6 +304,17 @@ TEST(Session, OnlyACommittedWrongRowFailsTheRequest) {
   }
 }
 
+TEST(Session, AWrongPromptRowFailsTheRequest) {
+  for (const Mode mode : {Mode::kFull, Mode::kVerified, Mode::kLossy}) {
+    Request request = MakeRequest(150, 60);
+    request.mode = mode;
+    ScriptedSession run(request, HashedScript(DraftKind::kPerfect), {.bad_full_position = 20});
+    run.Run();
+    EXPECT_EQ(run.Get().GetFinishReason(), FinishReason::kError);
+    EXPECT_TRUE(run.tokens.empty());
+  }
+}
+
 TEST(Session, AWrongRowBehindTheEndHarmsNobody) {
   // Position 160 is reached by drafts, but the answer ends before it.
   Request request = MakeRequest(150, 60);

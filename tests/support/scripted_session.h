@@ -163,15 +163,18 @@ class ScriptedSession {
                                                                       : 0;
     std::vector<float> logits(n_logits * static_cast<size_t>(options_.n_vocab));
     std::vector<uint8_t> is_finite(n_logits, 1);
+    bool are_all_finite = true;
     for (size_t row = 0; row < n_rows; ++row) {
       seen.push_back(group.tokens[row]);
+      const int bad = is_draft ? options_.bad_draft_position : options_.bad_full_position;
+      const bool is_bad = static_cast<int>(seen.size()) - 1 == bad;
+      are_all_finite = are_all_finite && !is_bad;
       if (row + n_logits < n_rows) continue;
       const size_t i = row + n_logits - n_rows;
       script_(seen, is_draft,
               std::span(logits).subspan(i * static_cast<size_t>(options_.n_vocab),
                                         static_cast<size_t>(options_.n_vocab)));
-      const int bad = is_draft ? options_.bad_draft_position : options_.bad_full_position;
-      if (static_cast<int>(seen.size()) - 1 == bad) is_finite[i] = 0;
+      if (is_bad) is_finite[i] = 0;
     }
     if (is_draft) {
       ++n_draft_rows;
@@ -184,7 +187,8 @@ class ScriptedSession {
     session_.Consume({.n_rows = static_cast<int>(n_logits),
                       .n_vocab = options_.n_vocab,
                       .data = logits.data(),
-                      .is_finite = is_finite},
+                      .is_finite = is_finite,
+                      .are_all_rows_finite = are_all_finite},
                      seconds);
     if (!is_draft) draft_seen_.resize(std::min(draft_seen_.size(), first));
   }
