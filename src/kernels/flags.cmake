@@ -10,3 +10,10 @@ foreach(isa avx2 avx512 avx512_vnni)
   file(GLOB isa_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/kernels/*_${isa}.cc)
   set_source_files_properties(${isa_sources} PROPERTIES COMPILE_OPTIONS "${vericache_${isa}_flags}")
 endforeach()
+
+if(NOT VERICACHE_SANITIZE)  # sanitizers add weak symbols of their own
+  add_test(NAME kernels_isa_symbols
+    COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:vc_kernels>
+      -P ${CMAKE_SOURCE_DIR}/src/kernels/check_isa_symbols.cmake)
+  set_tests_properties(kernels_isa_symbols PROPERTIES LABELS fast)
+endif()

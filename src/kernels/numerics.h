@@ -23,14 +23,15 @@ inline constexpr float kActCodeMax = 127.0f;
 inline constexpr float kActTiny = 0x1p-100f;  // a block whose amax is below has step 0
 
 // Codes of K, q and V, and of the softmax weights [3]. fl(1/c) is the F32 reciprocal, multiplied.
-inline constexpr float kKeyNormInverse =
-    1.0f / 46000.0f;  // |codes|_2 <= 46006: products of two stay below 2^31
+// Two key vectors have |codes|_2 <= 46006, so that their dot stays below 2^31. Only where |x|_2 is
+// below 2^-60 the sum of squares underflows and the bound is lost: dots therefore wrap, alike on
+// every path, and such a score stays below 2^-44 * dq.
+inline constexpr float kKeyNormInverse = 1.0f / 46000.0f;
 inline constexpr float kKeyCodeInverse = 1.0f / 32767.0f;   // |code| <= 32767
 inline constexpr float kValueCodeInverse = 1.0f / 8191.0f;  // |code| <= 8191
 inline constexpr float kWeightCodeMax = 16375.0f;  // sum of P <= 16 * 16375 + 32; times 8191 < 2^31
 inline constexpr float kWeightCodeInverse = 1.0f / 16375.0f;
-inline constexpr float kTinyStep =
-    0x1p-90f;  // steps (and X of a PV sub-block) up to here count as zero
+inline constexpr float kTinyStep = 0x1p-90f;  // a step up to here counts as 0, an X below it
 
 inline constexpr float kLog2E = 0x1.715476p+0f;  // fl(log2 e)
 
@@ -55,7 +56,7 @@ inline constexpr float kExp2C1 = 0x1.62e42ap-1f;
   return (FloatBits(x) & 0x7fffffffu) < 0x7f800000u;
 }
 
-// exp2_(t), t <= 0 or NaN. Relative error below 1.5e-7; t < -100, -inf and NaN give +0. [3]
+// exp2_(t), t <= 0 or NaN. Relative error below 1.51e-7; t < -100, -inf and NaN give +0. [3]
 static inline float Exp2(float t) {
   const float z = t + kRoundBias;
   const float n = z - kRoundBias;

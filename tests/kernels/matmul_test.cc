@@ -30,9 +30,9 @@ using testing_support::SameBits;
 // Input lengths around a type's block.
 std::vector<int> InputLengths(WeightType type) {
   const int block = BlockLength(type);
-  if (block == 1) return {1, 2, 31, 32, 33, 100, 257};
-  if (block == 32) return {32, 64, 96, 288};
-  return {256, 512, 768};
+  if (block == 1) return {1, 2, 31, 33, 257};
+  if (block == 32) return {32, 64, 288};
+  return {256, 512};
 }
 
 // Rows of every awkward kind among ordinary ones: zeros, tiny, subnormal, huge, not finite.
@@ -64,7 +64,7 @@ TEST_P(Matmul, ReferenceIsTheDefinitionFromGgufBytes) {
 
 TEST_P(Matmul, EveryPathEqualsTheReference) {
   for (const int k : InputLengths(GetParam())) {
-    for (const int n : {1, 15, 16, 17, 33, 100}) {
+    for (const int n : {1, 15, 16, 17, 33}) {
       const PackedMatrix w = Pack(GgufRows(GetParam(), n, k, 5));
       const std::vector<float> x = AwkwardActivations(41, k);
       for (const int n_rows : {1, 2, 5, 16, 17, 41}) {
