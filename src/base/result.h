@@ -44,7 +44,7 @@ template <typename... Args>
 // Leaves the enclosing function with the error of `expr`, a Status or Result.
 #define VC_RETURN_IF_ERROR(expr)                                       \
   do {                                                                 \
-    if (auto vc_status_ = (expr); !vc_status_.has_value()) {           \
+    if (const auto& vc_status_ = (expr); !vc_status_.has_value()) {    \
       return ::tl::unexpected<::vericache::Error>(vc_status_.error()); \
     }                                                                  \
   } while (false)

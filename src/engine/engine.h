@@ -34,13 +34,13 @@ struct EngineOptions {
 // What a stream delivers, in order. A slow reader finds several events of one kind joined in one.
 struct Event {
   enum class Kind : uint8_t { kPrefill, kTokens, kFinished } kind = Kind::kTokens;
-  int prefilled = 0;            // kPrefill: prompt tokens done so far
-  std::vector<TokenId> tokens;  // kTokens: accepted tokens only (I2)
-  std::string text;  // kTokens: complete UTF-8 text that these tokens release (may be empty)
-  std::vector<decode::TokenLogprobs> logprobs;                // kTokens: one per token, if asked
+  int prefilled = 0;              // kPrefill: prompt tokens done so far
+  std::vector<TokenId> tokens{};  // kTokens: accepted tokens only (I2)
+  std::string text{};  // kTokens: complete UTF-8 text that these tokens release (may be empty)
+  std::vector<decode::TokenLogprobs> logprobs{};              // kTokens: one per token, if asked
   decode::FinishReason reason = decode::FinishReason::kNone;  // kFinished
   Error error{};                                              // kFinished with kError
-  decode::Stats stats;                                        // kFinished (kTokens: so far)
+  decode::Stats stats{};                                      // kFinished (kTokens: so far)
 };
 
 class Stream {

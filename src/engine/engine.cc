@@ -1,0 +1,207 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include "compress/registry.h"
+#include "engine/channel.h"
+#include "engine/float_environment.h"
+#include "engine/loop.h"
+#include "engine/self_test.h"
+#include "kernels/kernels.h"
+
+namespace vericache::engine {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr int kMaxPrefillChunk = 4096;  // rows whose hidden states a pass holds at once
+// Decoding rows of one pass: the longest verify fits, and so do the logits of all of them.
+constexpr int kDecodeRows = decode::kMaxDraftLen + 1;
+
+Status ValidateOptions(const EngineOptions& options) {
+  const auto refuse = [](std::string_view name, int64_t value, int64_t min, int64_t max) {
+    return MakeError(ErrorCode::kInvalidArgument, "{} is {}; it must be in [{}, {}]", name, value,
+                     min, max);
+  };
+  if (options.n_threads < 0 || options.n_threads > kMaxThreads) {
+    return refuse("n_threads", options.n_threads, 0, kMaxThreads);
+  }
+  if (options.prefill_chunk < 1 || options.prefill_chunk > kMaxPrefillChunk) {
+    return refuse("prefill_chunk", options.prefill_chunk, 1, kMaxPrefillChunk);
+  }
+  if (options.max_sessions < 1 || options.max_sessions > 4096) {
+    return refuse("max_sessions", options.max_sessions, 1, 4096);
+  }
+  if (options.max_waiting < 0 || options.max_waiting > 1000000) {
+    return refuse("max_waiting", options.max_waiting, 0, 1000000);
+  }
+  return {};
+}
+
+Result<int> ChooseContext(int wanted, int trained) {
+  if (wanted == 0) return trained;
+  if (wanted < 2 || wanted > trained) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "n_context is {}; it must be in [2, {}], where the model was trained", wanted,
+                     trained);
+  }
+  return wanted;
+}
+
+// Every thread of the team, the caller included.
+Status CheckTeam(ThreadTeam& team) {
+  std::vector<Status> statuses(static_cast<size_t>(team.Size()));
+  team.Run([&](Member& member) {
+    statuses[static_cast<size_t>(member.Index())] = CheckFloatEnvironment();
+  });
+  for (const Status& status : statuses) VC_RETURN_IF_ERROR(status);
+  return {};
+}
+
+class ChannelStream final : public Stream {
+ public:
+  explicit ChannelStream(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}
+  ~ChannelStream() override { channel_->Cancel(); }
+  bool Next(Event& event) override { return channel_->Pop(event); }
+  void Cancel() override { channel_->Cancel(); }
+
+ private:
+  std::shared_ptr<Channel> channel_;
+};
+
+struct EngineParts {
+  std::unique_ptr<ThreadTeam> team;
+  std::unique_ptr<model::Model> model;
+  std::unique_ptr<model::Tokenizer> tokenizer;
+  const kernels::KernelTable* kernels = nullptr;
+  int n_context = 0;
+};
+
+class LocalEngine final : public Engine {
+ public:
+  LocalEngine(const EngineOptions& options, EngineParts parts)
+      : parts_(std::move(parts)),
+        pool_(parts_.model->Config().Kv(), PoolBytes(options)),
+        pass_(*parts_.model, *parts_.kernels, *parts_.team, kDecodeRows + options.prefill_chunk),
+        loop_({.team = parts_.team.get(),
+               .pool = &pool_,
+               .pass = &pass_,
+               .budget = {.n_decode = kDecodeRows, .n_prefill = options.prefill_chunk},
+               .max_sessions = options.max_sessions,
+               .max_waiting = options.max_waiting}) {}
+
+  Result<std::unique_ptr<Stream>> Submit(decode::Request request) override {
+    VC_RETURN_IF_ERROR(decode::ValidateRequest(
+        request, {.n_vocab = parts_.model->Config().n_vocab, .n_context = parts_.n_context}));
+    auto compressor = compress::MakeCompressor(request.compressor);
+    VC_RETURN_IF_ERROR(compressor);
+    if (request.mode == decode::Mode::kFull) compressor->reset();
+    const int n_context = ContextOf(request);
+    VC_RETURN_IF_ERROR(CheckFits(request, n_context));
+
+    const model::ModelConfig& config = parts_.model->Config();
+    LiveRequest live;
+    live.channel = std::make_shared<Channel>();
+    live.session = std::make_unique<decode::Session>(
+        std::move(request), decode::SessionParts{.tokenizer = parts_.tokenizer.get(),
+                                                 .pool = &pool_,
+                                                 .compressor = *std::move(compressor),
+                                                 .queries = {.n_layers = config.n_layers,
+                                                             .n_heads = config.n_heads,
+                                                             .head_dim = config.head_dim},
+                                                 .n_context = n_context});
+    auto stream = std::make_unique<ChannelStream>(live.channel);
+    VC_RETURN_IF_ERROR(loop_.Add(std::move(live)));
+    return stream;
+  }
+
+  const model::Model& GetModel() const override { return *parts_.model; }
+  const model::Tokenizer& GetTokenizer() const override { return *parts_.tokenizer; }
+  std::string_view IsaName() const override { return parts_.kernels->name; }
+  int ThreadCount() const override { return parts_.team->Size(); }
+  int ContextSize() const override { return parts_.n_context; }
+
+ private:
+  // More than all sessions can use is not reserved.
+  size_t PoolBytes(const EngineOptions& options) const {
+    const auto n_blocks = (static_cast<size_t>(parts_.n_context) + kv::kBlockTokens - 1) /
+                          static_cast<size_t>(kv::kBlockTokens) *
+                          static_cast<size_t>(parts_.model->Config().n_layers);
+    const size_t block_bytes = kv::BlockLayout(parts_.model->Config().Kv()).Bytes();
+    return std::min(options.fast_kv_bytes,
+                    n_blocks * block_bytes * static_cast<size_t>(options.max_sessions));
+  }
+
+  int CapacityTokens() const {
+    return pool_.Capacity() / parts_.model->Config().n_layers * kv::kBlockTokens;
+  }
+
+  // An answer without a limit ends where the budget does.
+  int ContextOf(const decode::Request& request) const {
+    const bool is_open = request.max_tokens < 0 && request.mode != decode::Mode::kLossy;
+    return is_open ? std::min(parts_.n_context, CapacityTokens()) : parts_.n_context;
+  }
+
+  Status CheckFits(const decode::Request& request, int n_context) const {
+    const auto n_prompt = static_cast<int64_t>(request.prompt.size());
+    int64_t n_tokens = n_prompt + 1;
+    if (request.mode == decode::Mode::kLossy) {
+      n_tokens = n_prompt;
+    } else if (request.max_tokens >= 0) {
+      n_tokens = std::min<int64_t>(n_prompt + request.max_tokens, n_context);
+    }
+    if (n_tokens <= CapacityTokens()) return {};
+    const size_t per_token = kv::FullKvBytesPerToken(pool_.Shape());
+    return MakeError(ErrorCode::kResourceExhausted,
+                     "the request needs {} tokens of full KV ({} bytes); the budget holds {} ({} "
+                     "bytes): raise --fast-kv",
+                     n_tokens, static_cast<size_t>(n_tokens) * per_token, CapacityTokens(),
+                     static_cast<size_t>(CapacityTokens()) * per_token);
+  }
+
+  EngineParts parts_;
+  kv::BlockPool pool_;
+  model::Pass pass_;
+  Loop loop_;  // last: its thread uses all of the above
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
+  VC_RETURN_IF_ERROR(ValidateOptions(options));
+  auto kernels = kernels::SelectKernels(options.isa);
+  VC_RETURN_IF_ERROR(kernels);
+  const int n_cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  EngineParts parts;
+  parts.kernels = *kernels;
+  parts.team = std::make_unique<ThreadTeam>(options.n_threads > 0 ? options.n_threads : n_cores);
+  VC_RETURN_IF_ERROR(CheckTeam(*parts.team));
+  VC_RETURN_IF_ERROR(SelfTest(*parts.kernels));
+
+  auto model = model::Model::Load(options.model_path, *parts.team);
+  VC_RETURN_IF_ERROR(model);
+  parts.model = *std::move(model);
+  auto tokenizer = model::Tokenizer::Load(options.model_path);
+  VC_RETURN_IF_ERROR(tokenizer);
+  parts.tokenizer = *std::move(tokenizer);
+  const model::ModelConfig& config = parts.model->Config();
+  if (parts.tokenizer->VocabSize() != config.n_vocab) {
+    return MakeError(ErrorCode::kDataLoss, "{}: the tokenizer has {} tokens, the model {}",
+                     options.model_path, parts.tokenizer->VocabSize(), config.n_vocab);
+  }
+  auto n_context = ChooseContext(options.n_context, config.n_context);
+  VC_RETURN_IF_ERROR(n_context);
+  parts.n_context = *n_context;
+  const size_t smallest =
+      kv::BlockLayout(config.Kv()).Bytes() * static_cast<size_t>(config.n_layers);
+  if (options.fast_kv_bytes < smallest) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "fast_kv_bytes is {}; {} tokens of this model's KV take {}",
+                     options.fast_kv_bytes, kv::kBlockTokens, smallest);
+  }
+  return std::make_unique<LocalEngine>(options, std::move(parts));
+}
+
+}  // namespace vericache::engine
