@@ -1,5 +1,8 @@
 // 512-bit vectors of the attention kernels, everything but the integer dots: those differ between
 // avx512 and avx512vnni. Included by exactly those two files.
+#include <immintrin.h>
+
+#include "kernels/numerics.h"
 
 namespace vericache::kernels {
 namespace {
@@ -39,8 +42,8 @@ struct Lanes512 {
   static float MaxLane(Float x) { return _mm512_reduce_max_ps(x); }
   // Tree 8, 4, 2, 1 over 16 lanes.
   static float TreeSumLanes(const Float* lanes) {
-    const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(lanes[0]),
-                                   _mm512_extractf32x8_ps(lanes[0], 1));
+    const __m256 a =
+        _mm256_add_ps(_mm512_castps512_ps256(lanes[0]), _mm512_extractf32x8_ps(lanes[0], 1));
     const __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     const __m128 c = _mm_add_ps(b, _mm_movehl_ps(b, b));
     return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));

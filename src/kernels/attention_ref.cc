@@ -68,13 +68,13 @@ float ScoreI16(const AttentionTask& task, int row, SlotPlace place) {
   const auto* keys = reinterpret_cast<const int16_t*>(run.keys);
   const float dq = reinterpret_cast<const float*>(codes + static_cast<ptrdiff_t>(task.n_rows) *
                                                               task.head_dim)[row];
-  int32_t idot = 0;
+  uint32_t idot = 0;  // exact below 2^31; queries and keys of tiny norm wrap, as in every path
   for (int d = 0; d < task.head_dim; ++d) {
-    idot += codes[static_cast<ptrdiff_t>(row) * task.head_dim + d] *
-            keys[KeyIndex(task.head_dim, place.slot, d)];
+    idot += static_cast<uint32_t>(codes[static_cast<ptrdiff_t>(row) * task.head_dim + d] *
+                                  keys[KeyIndex(task.head_dim, place.slot, d)]);
   }
   const float bias = run.log_weights != nullptr ? run.log_weights[place.slot] : 0.0f;
-  return Fma(static_cast<float>(idot) * run.key_scales[place.slot], dq, bias);
+  return Fma(static_cast<float>(static_cast<int32_t>(idot)) * run.key_scales[place.slot], dq, bias);
 }
 
 // Scores of a row for the chunk's slots, -inf where invisible, padded to a multiple of 64.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/attention_compare.h"
 #include "tests/support/attention_data.h"
 
 namespace vericache::kernels {
@@ -18,6 +19,7 @@ namespace {
 using testing_support::ChunkData;
 using testing_support::ChunkResult;
 using testing_support::ChunkShape;
+using testing_support::ExpectPathsEqualReference;
 using testing_support::RunChunk;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -170,6 +172,52 @@ TEST(AttentionReference, MergedChunksEqualTheBinary64SoftmaxOfTheirUnion) {
   RefKernels().finish(0.0f, out, 64, result);
   EXPECT_EQ(result[5], 0.0f);
 }
+
+// ---- paths
+// ---------------------------------------------------------------------------------------
+
+// A few ways to cut n slots into runs whose lengths, but for the last, are multiples of 64.
+std::vector<int> RunsOf(int n_slots, uint32_t seed) {
+  const int sub_blocks = (n_slots - 1) / 64;
+  if (sub_blocks == 0 || seed % 3 == 0) return {n_slots};
+  const int cut = seed % 3 == 1 ? (sub_blocks + 1) / 2 * 64 : 64;
+  std::vector<int> runs = {cut, n_slots - cut};
+  if (seed % 2 == 0 && n_slots - cut > 128) runs = {cut, 64, n_slots - cut - 64};
+  return runs;
+}
+
+class AttentionPaths : public ::testing::TestWithParam<KvFormat> {};
+
+TEST_P(AttentionPaths, EqualTheReferenceInEveryBit) {
+  uint32_t seed = 100;
+  for (const int head_dim : {16, 32, 48, 64, 80, 96, 128, 256}) {
+    for (const int n_slots : {1, 15, 16, 63, 64, 65, 255, 256, 257, 511, 512}) {
+      ++seed;
+      if (seed % 2 == 0 && head_dim > 64 && n_slots > 100) continue;
+      const ChunkShape shape{.format = GetParam(),
+                             .head_dim = head_dim,
+                             .group = 1 + static_cast<int>(seed % 7),
+                             .n_rows = 17,
+                             .run_slots = RunsOf(n_slots, seed),
+                             .has_log_weights = seed % 2 == 1,
+                             .seed = seed};
+      ExpectPathsEqualReference(shape, testing_support::kVisiblePatterns[seed / 2 % 4],
+                                {1, 2, 3, 5, 6, 7, 16, 17});
+    }
+  }
+}
+
+TEST_P(AttentionPaths, EqualTheReferenceForManyRows) {
+  const ChunkShape shape{.format = GetParam(),
+                         .head_dim = 64,
+                         .group = 3,
+                         .n_rows = 96,
+                         .run_slots = {256, 256},
+                         .seed = 5};
+  ExpectPathsEqualReference(shape, testing_support::Visible::kStaircase, {41, 64, 96});
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, AttentionPaths, ::testing::Values(KvFormat::kI16));
 
 }  // namespace
 }  // namespace vericache::kernels
