@@ -35,14 +35,8 @@ Status FullKv::Reserve(int n_tokens) {
 }
 
 void FullKv::AppendRuns(int layer, const std::byte* block) {
-  const BlockLayout& layout = pool_.Layout();
   for (int head = 0; head < Shape().n_kv_heads; ++head) {
-    runs_[Shape().HeadIndex(layer, head)].push_back(
-        {.keys = block + layout.KeysAt(head),
-         .values = block + layout.ValuesAt(head),
-         .key_scales = reinterpret_cast<const float*>(block + layout.KeyStepsAt(head)),
-         .value_scales = reinterpret_cast<const float*>(block + layout.ValueStepsAt(head)),
-         .n_slots = kBlockTokens});
+    runs_[Shape().HeadIndex(layer, head)].push_back(RunOf(pool_.Layout(), block, head));
   }
 }
 
@@ -81,13 +75,8 @@ RowSlot FullKv::NewRow(int layer, int head, int row_idx) {
             length_, HeldTokens());
   const auto block_idx = static_cast<size_t>(slot / kBlockTokens);
   const auto n_layers = static_cast<size_t>(Shape().n_layers);
-  std::byte* block = pool_.Data(blocks_[block_idx * n_layers + static_cast<size_t>(layer)]);
-  const BlockLayout& layout = pool_.Layout();
-  return {.keys = reinterpret_cast<int16_t*>(block + layout.KeysAt(head)),
-          .values = reinterpret_cast<int16_t*>(block + layout.ValuesAt(head)),
-          .key_steps = reinterpret_cast<float*>(block + layout.KeyStepsAt(head)),
-          .value_steps = reinterpret_cast<float*>(block + layout.ValueStepsAt(head)),
-          .slot = slot % kBlockTokens};
+  const BlockId block = blocks_[block_idx * n_layers + static_cast<size_t>(layer)];
+  return RowOf(pool_.Layout(), pool_.Data(block), head, slot % kBlockTokens);
 }
 
 }  // namespace vericache::kv

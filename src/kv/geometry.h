@@ -3,7 +3,8 @@
 //
 // A block is 256 tokens cut by absolute position; the unit of storage and movement is one layer of
 // one block, the K and V of all KV heads together: keys of every head, values of every head, key
-// steps, value steps. The same bytes in every tier.
+// steps, value steps. The same bytes in every tier. The tail of a draft KV is laid out as one
+// larger block per layer.
 #pragma once
 
 #include <cstddef>
@@ -28,39 +29,44 @@ struct KvShape {
   }
 };
 
-// Bytes of the I16 truth per token, all layers and heads: 2 per element and one F32 step per
-// vector, K and V.
-constexpr size_t FullKvBytesPerToken(const KvShape& shape) {
-  return static_cast<size_t>(shape.n_layers) * static_cast<size_t>(shape.n_kv_heads) * 2 *
-         (static_cast<size_t>(shape.head_dim) * sizeof(int16_t) + sizeof(float));
+// Bytes of the I16 truth per token and head: 2 per element and one F32 step per vector, K and V.
+constexpr size_t I16SlotBytes(int head_dim) {
+  return 2 * (static_cast<size_t>(head_dim) * sizeof(int16_t) + sizeof(float));
 }
 
-// Byte offsets inside one layer of one block.
+// The same over all layers and heads.
+constexpr size_t FullKvBytesPerToken(const KvShape& shape) {
+  return static_cast<size_t>(shape.n_layers) * static_cast<size_t>(shape.n_kv_heads) *
+         I16SlotBytes(shape.head_dim);
+}
+
+// Byte offsets inside one layer of one block of n_slots tokens.
 class BlockLayout {
  public:
-  explicit BlockLayout(const KvShape& shape) : shape_(shape) {}
+  // Requires: n_slots is a multiple of 64.
+  explicit BlockLayout(const KvShape& shape, int n_slots = kBlockTokens)
+      : shape_(shape), n_slots_(n_slots) {}
 
+  int SlotCount() const { return n_slots_; }
   size_t Bytes() const { return StepsBegin() + 2 * StepsBytes(); }
-  size_t KeysAt(int head) const { return static_cast<size_t>(head) * CodesBytesPerHead(); }
-  size_t ValuesAt(int head) const {
-    return CodesBytes() + static_cast<size_t>(head) * CodesBytesPerHead();
-  }
+  size_t KeysAt(int head) const { return static_cast<size_t>(head) * HeadCodesBytes(); }
+  size_t ValuesAt(int head) const { return CodesBytes() + KeysAt(head); }
   size_t KeyStepsAt(int head) const {
-    return StepsBegin() + static_cast<size_t>(head) * kBlockTokens * sizeof(float);
+    return StepsBegin() + static_cast<size_t>(head) * HeadStepsBytes();
   }
   size_t ValueStepsAt(int head) const { return KeyStepsAt(head) + StepsBytes(); }
 
  private:
-  size_t CodesBytesPerHead() const {
-    return static_cast<size_t>(shape_.head_dim) * kBlockTokens * sizeof(int16_t);
+  size_t HeadCodesBytes() const {
+    return static_cast<size_t>(shape_.head_dim) * static_cast<size_t>(n_slots_) * sizeof(int16_t);
   }
-  size_t CodesBytes() const { return static_cast<size_t>(shape_.n_kv_heads) * CodesBytesPerHead(); }
+  size_t HeadStepsBytes() const { return static_cast<size_t>(n_slots_) * sizeof(float); }
+  size_t CodesBytes() const { return static_cast<size_t>(shape_.n_kv_heads) * HeadCodesBytes(); }
+  size_t StepsBytes() const { return static_cast<size_t>(shape_.n_kv_heads) * HeadStepsBytes(); }
   size_t StepsBegin() const { return 2 * CodesBytes(); }
-  size_t StepsBytes() const {
-    return static_cast<size_t>(shape_.n_kv_heads) * kBlockTokens * sizeof(float);
-  }
 
   KvShape shape_;
+  int n_slots_;
 };
 
 }  // namespace vericache::kv

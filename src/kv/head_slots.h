@@ -1,19 +1,28 @@
 // The slots of one head, unpacked and row-major: what compression methods compute on.
 //
-// Codes are the I16 codes themselves, so that selecting and gathering are exact; floats are one multiplication away.
+// Codes are the I16 codes themselves, so that selecting and gathering are exact; floats are one
+// multiplication away.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "base/ids.h"
-#include "kv/segment.h"
+#include "kernels/kernels.h"
+#include "kv/i16_slots.h"
 
 namespace vericache::kv {
 
+// A key and a value in f32. Shapes: [head_dim] each.
+struct FloatSlot {
+  const float* key = nullptr;
+  const float* value = nullptr;
+};
+
 struct HeadSlots {
-  int head_dim = 0;
+  explicit HeadSlots(int dims) : head_dim(dims) {}
+
+  int head_dim;
   std::vector<int16_t> key_codes;    // [n, head_dim]
   std::vector<int16_t> value_codes;  // [n, head_dim]
   std::vector<float> key_steps;      // [n]
@@ -22,18 +31,24 @@ struct HeadSlots {
   std::vector<Position> positions;   // [n] ascending
 
   int Count() const { return static_cast<int>(positions.size()); }
+  void Reserve(int n_slots);
+  const int16_t* KeyCodes(int slot) const { return key_codes.data() + CodesAt(slot); }
+  const int16_t* ValueCodes(int slot) const { return value_codes.data() + CodesAt(slot); }
+  I16Slot At(int slot) const;
   // Shapes: out [head_dim].
   void Key(int slot, float* out) const;
   void Value(int slot, float* out) const;
-  // Appends a slot whose K and V are given in f32, encoded by the definition.
-  void Append(const float* key, const float* value, int32_t degree, Position position);
-  // Appends slot `slot` of another head's slots, bit for bit.
-  void AppendFrom(const HeadSlots& other, int slot);
-};
 
-// The slots of (layer, head) whose position is below `end`. I16 segments come bit for bit; packed ones are dequantised and encoded anew.
-HeadSlots ReadHead(const KvSource& source, int layer, int head, Position end);
-// The slots named, ascending.
-HeadSlots Select(const HeadSlots& slots, std::span<const int> kept);
+  // Appends a slot, bit for bit.
+  void Append(const I16Slot& slot, int32_t degree, Position position);
+  // Appends a slot encoded by the definition; a value that is not finite becomes 0.
+  void Encode(const kernels::KernelTable& kernels, const FloatSlot& slot, int32_t degree,
+              Position position);
+
+ private:
+  size_t CodesAt(int slot) const {
+    return static_cast<size_t>(slot) * static_cast<size_t>(head_dim);
+  }
+};
 
 }  // namespace vericache::kv

@@ -1,8 +1,10 @@
-// The one compressed format: what every compressor makes and every draft reads. Per (layer, head) its own slot count, storage
-// format, positions and degrees (tokens a slot stands for; attention adds log2(degree) to its score).
+// The one compressed format: what every compressor makes and every draft reads. Per (layer, head)
+// its own slot count, storage format, positions and degrees (tokens a slot stands for; attention
+// adds log2(degree) to its score).
 //
-// Invariants (I7): positions ascend; degrees sum to the tokens represented; represented + dropped = seen, in every head.
-// Threads:    immutable after Build.
+// Invariants (I7): positions ascend; degrees sum to the tokens represented; represented + dropped =
+//                  seen, in every head.
+// Threads:         immutable once built.
 #pragma once
 
 #include <vector>
@@ -16,14 +18,12 @@ namespace vericache::kv {
 struct PackedHead {
   kernels::KvFormat format = kernels::KvFormat::kI16;
   int n_slots = 0;
-  AlignedBuffer keys;
-  AlignedBuffer values;
-  AlignedBuffer key_scales;
-  AlignedBuffer value_scales;
-  AlignedBuffer log_weights;         // empty if every degree is 1
-  std::vector<int32_t> degrees;      // [n_slots]
-  std::vector<Position> positions;   // [n_slots]
-  kernels::SlotRun run;              // views the buffers
+  kernels::SlotRun run;             // views `memory`; capacity n_slots rounded up to 64
+  std::vector<Position> positions;  // [n_slots]
+  std::vector<int32_t> degrees;     // [n_slots]
+  AlignedBuffer memory;
+
+  bool HasWeights() const { return run.log_weights != nullptr; }  // some degree is not 1
 };
 
 // Packs the slots of one head in a format.
@@ -33,10 +33,11 @@ class PackedKv final : public KvSource {
  public:
   PackedKv() = default;  // of no tokens
   // Shapes: heads [n_layers * n_kv_heads], layer-major. n_tokens_seen: tokens [0, n) of the source.
+  // CHECKs I7.
   PackedKv(const KvShape& shape, int n_tokens_seen, std::vector<PackedHead> heads);
 
   const PackedHead& Head(int layer, int head) const;
-  // Bytes that a draft step reads: codes, scales, log weights of valid slots.
+  // Bytes that a draft step reads: codes, scales and log weights of valid slots.
   size_t Bytes() const;
   // CHECKs I7.
   void CheckInvariants() const;
