@@ -1,5 +1,5 @@
-// Chat messages to prompt tokens, by llama-common's Jinja engine. Message content is tokenised apart from the template's own
-// text, so that "<|im_end|>" in a message stays text.
+// Chat messages to prompt tokens, by llama-common's Jinja engine. Message content is tokenised
+// apart from the template's own text, so that "<|im_end|>" in a message stays text.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 namespace vericache::model {
 
 struct ChatMessage {
-  std::string role;     // "system", "user", "assistant"
+  std::string role;  // "system", "user", "assistant"
   std::string content;
 };
 
@@ -22,10 +22,13 @@ class ChatTemplate {
   virtual ~ChatTemplate() = default;
   // The model's own template, or the Jinja source given.
   // Errors: kInvalidArgument with the template engine's message.
-  static Result<std::unique_ptr<ChatTemplate>> Load(const std::string& gguf_path, const std::string& override_source);
+  static Result<std::unique_ptr<ChatTemplate>> Load(const std::string& gguf_path,
+                                                    const std::string& override_source);
 
-  // Errors: kInvalidArgument if the template raises (its message), e.g. for two user turns in a row.
-  virtual Result<std::vector<TokenId>> Apply(const std::vector<ChatMessage>& messages, bool add_generation_prompt,
+  // Errors: kInvalidArgument if the template raises (its message), e.g. for two user turns in a
+  // row.
+  virtual Result<std::vector<TokenId>> Apply(const std::vector<ChatMessage>& messages,
+                                             bool add_generation_prompt,
                                              const Tokenizer& tokenizer) const = 0;
 };
 

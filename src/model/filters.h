@@ -1,5 +1,5 @@
-// Sampler filters and penalties from libllama, behind one call: logits in, surviving candidates out. Temperature and noise are
-// ours (decode/sampler.h; docs/numerics.md section 5).
+// Sampler filters and penalties from libllama, behind one call: logits in, surviving candidates
+// out. Temperature and noise are ours (decode/sampler.h; docs/numerics.md section 5).
 #pragma once
 
 #include <memory>
@@ -14,9 +14,9 @@
 namespace vericache::model {
 
 struct FilterParams {
-  int top_k = 0;             // 0: off
-  float top_p = 1.0f;        // 1: off
-  float min_p = 0.0f;        // 0: off
+  int top_k = 0;       // 0: off
+  float top_p = 1.0f;  // 1: off
+  float min_p = 0.0f;  // 0: off
   float repeat_penalty = 1.0f;
   float presence_penalty = 0.0f;
   float frequency_penalty = 0.0f;
@@ -29,8 +29,8 @@ struct Candidate {
   float logit;
 };
 
-// Holds the state that depends on committed tokens (penalties). Copyable through Clone: a verify clones it and advances the
-// clone to the mismatch; the drafter has its own.
+// Holds the state that depends on committed tokens (penalties). Copyable through Clone: a verify
+// clones it and advances the clone to the mismatch; the drafter has its own.
 class Filters {
  public:
   virtual ~Filters() = default;

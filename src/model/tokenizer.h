@@ -1,6 +1,5 @@
-// Text to token ids and back, by libllama (vocab only). User text never becomes control tokens: special parsing is a
-// separate, explicit call.
-// Threads: const members are re-entrant.
+// Text to token ids and back, by libllama (vocab only). User text never becomes control tokens:
+// special parsing is a separate, explicit call. Threads: const members are re-entrant.
 #pragma once
 
 #include <memory>
@@ -25,7 +24,7 @@ class Tokenizer {
   // The bytes of one token; control tokens give "".
   virtual std::string Piece(TokenId token) const = 0;
   virtual bool IsEndOfGeneration(TokenId token) const = 0;
-  virtual TokenId Bos() const = 0;   // -1 if the vocabulary has none or does not want one
+  virtual TokenId Bos() const = 0;  // -1 if the vocabulary has none or does not want one
   virtual int VocabSize() const = 0;
 };
 
