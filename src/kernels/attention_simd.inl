@@ -70,6 +70,12 @@ struct Extent {
     if (n_visible > n_present) n_visible = n_present;
     n_slots = RoundUpToSubBlock(n_visible);
   }
+
+  // Slots of the extent that a row sees.
+  int VisibleTo(const AttentionTask& task, int row) const {
+    const int limit = task.n_visible[row] < n_visible ? task.n_visible[row] : n_visible;
+    return limit > 0 ? limit : 0;
+  }
 };
 
 // Calls body(run, first slot of the run in the chunk, slots to read) for the runs of the extent.
@@ -194,6 +200,7 @@ void ScoreChunkI16(const AttentionTask& task, const Extent& extent, const ReadOr
 
 struct SoftmaxTask {
   const AttentionTask* task;
+  const Extent* extent;
   ChunkSlots slots;
   Scratch scratch;
   const std::byte* prefetch;  // read after the softmax
@@ -212,7 +219,7 @@ struct SoftmaxTask {
   alignas(64) float scales[2][kSubBlocks] = {};
   const auto find_max = [&](int row) {
     if (row >= n_rows) return;
-    MaskRow(row_scores(row), task.n_visible[row] > 0 ? task.n_visible[row] : 0, n_slots);
+    MaskRow(row_scores(row), softmax.extent->VisibleTo(task, row), n_slots);
     task.max[row] = MaxOfRow(row_scores(row), n_slots);
   };
   const auto encode = [&](int row) {
@@ -329,6 +336,7 @@ void ChunkI16(const AttentionTask& task) {
   const int shares = task.n_rows * (extent.n_slots / kSubBlockSlots);
   const int lines = static_cast<int>(static_cast<size_t>(tile_slots) * slot_bytes / 64) / shares;
   SoftmaxRows({.task = &task,
+               .extent = &extent,
                .slots = ValueScales(task, extent, scratch.tail),
                .scratch = scratch,
                .prefetch = order.At(static_cast<size_t>(extent.n_slots + tile_slots) * slot_bytes),
@@ -346,8 +354,7 @@ void ScoresI16(const AttentionTask& task, float* scores) {
     ScoreChunkI16(task, extent, ReadOrder(task, extent, slot_bytes), scratch.scores);
   }
   for (int row = 0; row < task.n_rows; ++row) {
-    const int limit = task.n_visible[row] < n_present ? task.n_visible[row] : n_present;
-    const int n_visible = limit > 0 ? limit : 0;
+    const int n_visible = extent.VisibleTo(task, row);
     float* out = scores + static_cast<ptrdiff_t>(row) * kChunkSlots;
     __builtin_memcpy(out, scratch.scores + static_cast<ptrdiff_t>(row) * kScorePitch,
                      sizeof(float) * static_cast<size_t>(n_visible));

@@ -16,10 +16,10 @@ const KernelTable& Avx2Kernels() {
       .add = avx2::Add,
       .encode_key = avx2::EncodeKey,
       .encode_value = avx2::EncodeValue,
-      .attention = {ref::kAttention[0], ref::kAttention[1], ref::kAttention[2],
-                    ref::kAttention[3]},
-      .merge = ref::Merge,
-      .finish = ref::Finish,
+      .attention = {avx2::kAttention[0], avx2::kAttention[1], avx2::kAttention[2],
+                    avx2::kAttention[3]},
+      .merge = avx2::Merge,
+      .finish = avx2::Finish,
   };
   return kTable;
 }

@@ -16,10 +16,10 @@ const KernelTable& Avx512Kernels() {
       .add = avx512::Add,
       .encode_key = avx512::EncodeKey,
       .encode_value = avx512::EncodeValue,
-      .attention = {ref::kAttention[0], ref::kAttention[1], ref::kAttention[2],
-                    ref::kAttention[3]},
-      .merge = ref::Merge,
-      .finish = ref::Finish,
+      .attention = {avx512::kAttention[0], avx512::kAttention[1], avx512::kAttention[2],
+                    avx512::kAttention[3]},
+      .merge = avx512::Merge,
+      .finish = avx512::Finish,
   };
   return kTable;
 }

@@ -10,6 +10,9 @@ const KernelTable& Avx512VnniKernels() {
     table.isa = Isa::kAvx512Vnni;
     table.name = "avx512vnni";
     table.matmul = avx512vnni::Matmul;
+    for (int format = 0; format < kKvFormatCount; ++format) {
+      table.attention[format] = avx512vnni::kAttention[format];
+    }
     return table;
   }();
   return kTable;
