@@ -1,6 +1,7 @@
 #include "decode/draft_length.h"
 
 #include <algorithm>
+#include <limits>
 #include <cmath>
 
 #include "base/check.h"
@@ -39,8 +40,9 @@ void RecentMedian::Add(double value) {
 double RecentMedian::Value() const {
   VC_CHECK(n_ > 0, "median of nothing");
   std::array<double, kKept> sorted = values_;
-  const auto end = sorted.begin() + n_;
-  std::sort(sorted.begin(), end);
+  // What is not there sorts last, so that the whole array, of a size the compiler knows, is sorted.
+  std::fill(sorted.begin() + n_, sorted.end(), std::numeric_limits<double>::infinity());
+  std::sort(sorted.begin(), sorted.end());
   return sorted[static_cast<size_t>((n_ - 1) / 2)];
 }
 
