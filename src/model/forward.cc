@@ -1,7 +1,6 @@
 #include "model/forward.h"
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "base/check.h"
 #include "base/work_shares.h"
 #include "model/finite.h"
+#include "model/pass_rows.h"
 #include "model/rope.h"
 
 namespace vericache::model {
@@ -67,11 +67,9 @@ class Pass::State {
   bool is_measuring = false;
 
  private:
-  // Before and after the team runs.
-  void BeginRows(std::span<const RowGroup> groups);
-  void BeginGroup(const RowGroup& group, int group_idx);
+  // Before the team runs.
   void ShapeBuffers();
-  void CollectLogits(std::span<const RowGroup> groups);
+  void DealItems();
 
   // What every member of the team runs; barriers inside.
   void RunMember(Member& member);
@@ -92,8 +90,7 @@ class Pass::State {
   void FinishKeys(int layer, int head, float* k);
   void FinishValues(int layer, int head, float* v);
   void AddBias(const std::vector<float>& bias, int head, float* y);
-  void Flag(int row) { std::atomic_ref(is_finite_[static_cast<size_t>(row)]).store(0); }
-
+  void Turn(int row, float* head);
   Scratch& Own(const Member& member) { return scratch_[static_cast<size_t>(member.Index())]; }
   // Waits for all members; then one deals out the finished step's work for the layer after.
   void EndStep(Member& member, WorkShares& shares, int n_items);
@@ -113,17 +110,9 @@ class Pass::State {
   RopeTable rope_;
   attend::Attention attention_;
 
-  // The rows of the pass.
-  int n_rows_ = 0;
-  std::vector<attend::Group> groups_;
-  std::vector<QueryTap*> taps_;      // [group]
-  std::vector<TokenId> tokens_;      // [row]
-  std::vector<Position> positions_;  // [row]
-  std::vector<int> group_of_row_;    // [row]
-  std::vector<uint8_t> is_finite_;   // [row]
-  NormedRows all_;                   // every row
-  NormedRows wanted_;                // rows with logits, group by group
-  std::vector<uint8_t> wanted_finite_;
+  PassRows rows_;
+  NormedRows all_;     // every row
+  NormedRows wanted_;  // rows with logits
 
   AlignedBuffer x_;       // hidden states [rows, n_embd]
   AlignedBuffer normed_;  // [rows, n_embd]
@@ -133,7 +122,6 @@ class Pass::State {
   AlignedBuffer gated_;  // [rows, n_ffn]
   Activations gated_acts_;
   AlignedBuffer logits_;  // [wanted rows, n_vocab]
-  std::vector<GroupLogits> results_;
 
   std::vector<Scratch> scratch_;  // [member]
   WorkShares qkv_items_;
@@ -176,9 +164,9 @@ void Pass::State::RunMember(Member& member) {
 }
 
 void Pass::State::Embed(Member& member) {
-  const Member::Range rows = member.Share(n_rows_);
+  const Member::Range rows = member.Share(rows_.Count());
   for (int row = rows.begin; row < rows.end; ++row) {
-    kernels::DequantizeRow(model_.GetWeights().embedding, tokens_[static_cast<size_t>(row)].value,
+    kernels::DequantizeRow(model_.GetWeights().embedding, rows_.Row(row).token.value,
                            Row(x_, row, config_.n_embd));
   }
   Own(member).clock.Lap(PassPart::kEmbed);
@@ -249,38 +237,36 @@ void Pass::State::AddBias(const std::vector<float>& bias, int head, float* y) {
   if (!bias.empty()) kernels_.add(y, bias.data() + head * config_.head_dim, config_.head_dim);
 }
 
+void Pass::State::Turn(int row, float* head) {
+  kernels_.rope(head, rope_.CosSin(rows_.Row(row).position), rope_.PairCount(), config_.rope.pairs);
+}
+
 void Pass::State::FinishQueries(int layer, int head, float* q) {
   const LayerWeights& w = model_.GetWeights().layers[static_cast<size_t>(layer)];
-  for (int row = 0; row < n_rows_; ++row, q += QueryColumns()) {
-    const auto r = static_cast<size_t>(row);
+  for (int row = 0; row < rows_.Count(); ++row, q += QueryColumns()) {
     AddBias(w.bq, head, q);
-    kernels_.rope(q, rope_.CosSin(positions_[r]), rope_.PairCount(), config_.rope.pairs);
-    if (!IsEncodable(kernels_, q, config_.head_dim)) Flag(row);
-    QueryTap* tap = taps_[static_cast<size_t>(group_of_row_[r])];
-    if (tap != nullptr && tap->Wants(positions_[r])) tap->Store(layer, head, positions_[r], q);
+    Turn(row, q);
+    if (!IsEncodable(kernels_, q, config_.head_dim)) rows_.Flag(row);
+    rows_.Tap(layer, head, row, q);
   }
 }
 
 void Pass::State::FinishKeys(int layer, int head, float* k) {
   const LayerWeights& w = model_.GetWeights().layers[static_cast<size_t>(layer)];
-  for (int row = 0; row < n_rows_; ++row, k += config_.head_dim) {
-    const auto r = static_cast<size_t>(row);
-    const attend::Group& group = groups_[static_cast<size_t>(group_of_row_[r])];
+  for (int row = 0; row < rows_.Count(); ++row, k += config_.head_dim) {
     AddBias(w.bk, head, k);
-    kernels_.rope(k, rope_.CosSin(positions_[r]), rope_.PairCount(), config_.rope.pairs);
-    const kv::RowSlot slot = group.kv->NewRow(layer, head, row - group.first_row);
-    if (!attend::AppendKey(kernels_, k, config_.head_dim, slot)) Flag(row);
+    Turn(row, k);
+    const kv::RowSlot slot = rows_.NewSlot(layer, head, row);
+    if (!attend::AppendKey(kernels_, k, config_.head_dim, slot)) rows_.Flag(row);
   }
 }
 
 void Pass::State::FinishValues(int layer, int head, float* v) {
   const LayerWeights& w = model_.GetWeights().layers[static_cast<size_t>(layer)];
-  for (int row = 0; row < n_rows_; ++row, v += config_.head_dim) {
-    const attend::Group& group =
-        groups_[static_cast<size_t>(group_of_row_[static_cast<size_t>(row)])];
+  for (int row = 0; row < rows_.Count(); ++row, v += config_.head_dim) {
     AddBias(w.bv, head, v);
-    const kv::RowSlot slot = group.kv->NewRow(layer, head, row - group.first_row);
-    if (!attend::AppendValue(kernels_, v, config_.head_dim, slot)) Flag(row);
+    const kv::RowSlot slot = rows_.NewSlot(layer, head, row);
+    if (!attend::AppendValue(kernels_, v, config_.head_dim, slot)) rows_.Flag(row);
   }
 }
 
@@ -290,9 +276,9 @@ const Activations& Pass::State::MergeHeads(Member& member, int layer, bool needs
   Scratch& own = Own(member);
   const int n_columns = QueryColumns();
   if (member.Index() == 0 && layer + 1 < config_.n_layers) attention_.DealLayer(layer + 1);
-  if (n_rows_ <= kPrivateRows && attention_.HasOnlyPartials()) {
+  if (rows_.Count() <= kPrivateRows && attention_.HasOnlyPartials()) {
     attention_.MergePartials(layer, 0, config_.n_heads, own.heads.As<float>());
-    kernels::ShapeActivations(own.heads_acts, own.heads.As<float>(), n_rows_, n_columns);
+    kernels::ShapeActivations(own.heads_acts, own.heads.As<float>(), rows_.Count(), n_columns);
     if (needs_codes) kernels_.quantize(own.heads_acts, 0, CeilDiv(n_columns, kActBlock));
     own.clock.Lap(PassPart::kMerge);
     return own.heads_acts;
@@ -321,7 +307,7 @@ void Pass::State::AddProjection(Member& member, const PackedMatrix& w, const Act
     const int first_column = item * kColumns;
     kernels_.matmul(w, h, y, kColumns, first_panel,
                     std::min(first_panel + kProjectionPanels, w.n_panels));
-    for (int row = 0; row < n_rows_; ++row) {
+    for (int row = 0; row < rows_.Count(); ++row) {
       kernels_.add(Row(x_, row, config_.n_embd) + first_column, y + row * kColumns,
                    std::min(kColumns, w.n - first_column));
     }
@@ -343,7 +329,7 @@ void Pass::State::GateAndUp(Member& member, const LayerWeights& w, const Activat
     kernels_.matmul(w.up, h, up, kColumns, first_panel, end_panel);
     own.clock.Lap(PassPart::kGateUp);
     const int first_column = item * kColumns;
-    for (int row = 0; row < n_rows_; ++row) {
+    for (int row = 0; row < rows_.Count(); ++row) {
       kernels_.silu_mul(gate + row * kColumns, up + row * kColumns,
                         std::min(kColumns, config_.n_ffn - first_column),
                         Row(gated_, row, config_.n_ffn) + first_column);
@@ -355,9 +341,9 @@ void Pass::State::GateAndUp(Member& member, const LayerWeights& w, const Activat
 
 // A NaN or infinity that arose anywhere stays in the row's hidden state: residuals only add.
 void Pass::State::CheckHiddenRows(Member& member) {
-  const Member::Range rows = member.Share(n_rows_);
+  const Member::Range rows = member.Share(rows_.Count());
   for (int row = rows.begin; row < rows.end; ++row) {
-    if (!AreFinite(Row(x_, row, config_.n_embd), config_.n_embd)) Flag(row);
+    if (!AreFinite(Row(x_, row, config_.n_embd), config_.n_embd)) rows_.Flag(row);
   }
 }
 
@@ -372,7 +358,7 @@ void Pass::State::ComputeLogits(Member& member) {
     kernels_.matmul(w, h, y, static_cast<size_t>(w.n), first_panel,
                     std::min(first_panel + kLogitPanels, w.n_panels));
     for (size_t i = 0; i < wanted_.rows.size(); ++i) {
-      if (!ZeroNonFinite(y + i * static_cast<size_t>(w.n), n_columns)) Flag(wanted_.rows[i]);
+      if (!ZeroNonFinite(y + i * static_cast<size_t>(w.n), n_columns)) rows_.Flag(wanted_.rows[i]);
     }
   }
   Own(member).clock.Lap(PassPart::kLogits);
@@ -422,91 +408,38 @@ Pass::State::State(const Model& model, const kernels::KernelTable& kernels, Thre
 }
 
 std::span<const GroupLogits> Pass::State::Run(std::span<const RowGroup> groups) {
-  BeginRows(groups);
-  team_.Run([this](Member& member) { RunMember(member); });
-  CollectLogits(groups);
-  return results_;
-}
-
-void Pass::State::BeginRows(std::span<const RowGroup> groups) {
-  n_rows_ = 0;
-  groups_.clear();
-  taps_.clear();
-  tokens_.clear();
-  positions_.clear();
-  group_of_row_.clear();
-  wanted_.rows.clear();
-  for (size_t i = 0; i < groups.size(); ++i) BeginGroup(groups[i], static_cast<int>(i));
-  VC_CHECK(n_rows_ >= 1 && n_rows_ <= max_rows_, "{} rows, room for {}", n_rows_, max_rows_);
-  is_finite_.assign(static_cast<size_t>(n_rows_), 1);
-  all_.rows.resize(static_cast<size_t>(n_rows_));
-  std::iota(all_.rows.begin(), all_.rows.end(), 0);
-
-  rope_.Extend(std::max_element(positions_.begin(), positions_.end())->value + 1);
-  attention_.BeginPass(groups_, config_.n_layers);
-  attention_.DealLayer(0);
+  rows_.Begin(groups, config_);
+  VC_CHECK(rows_.Count() >= 1 && rows_.Count() <= max_rows_, "{} rows, room for {}", rows_.Count(),
+           max_rows_);
+  rope_.Extend(rows_.PositionEnd());
+  attention_.BeginPass(rows_.Groups(), config_.n_layers);
   ShapeBuffers();
-  qkv_items_.Reset(config_.n_heads + 2 * config_.n_kv_heads);
-  output_items_.Reset(ProjectionItems());
-  gate_items_.Reset(GateItems());
-  down_items_.Reset(ProjectionItems());
-  logit_items_.Reset(CeilDiv(model_.OutputMatrix().n_panels, kLogitPanels));
-}
-
-void Pass::State::BeginGroup(const RowGroup& group, int group_idx) {
-  const int n_rows = static_cast<int>(group.tokens.size());
-  VC_CHECK(n_rows >= 1 && group.kv != nullptr && group.kv->Shape() == config_.Kv(),
-           "group {} of {} rows", group_idx, n_rows);
-  VC_CHECK(group.first_position.value == group.kv->TokenCount(), "position {} behind {} tokens",
-           group.first_position.value, group.kv->TokenCount());
-  for (int i = 0; i < n_rows; ++i) {
-    const TokenId token = group.tokens[static_cast<size_t>(i)];
-    VC_CHECK(token.value >= 0 && token.value < config_.n_vocab, "token {}", token.value);
-    tokens_.push_back(token);
-    positions_.push_back(group.first_position + i);
-    group_of_row_.push_back(group_idx);
-    const bool is_wanted =
-        group.logits == LogitRows::kAll || (group.logits == LogitRows::kLast && i == n_rows - 1);
-    if (is_wanted) wanted_.rows.push_back(n_rows_ + i);
-  }
-  groups_.push_back({.kv = group.kv, .first_row = n_rows_, .n_rows = n_rows});
-  taps_.push_back(group.tap);
-  if (group.tap != nullptr) group.tap->BeginPass(group.first_position, n_rows);
-  n_rows_ += n_rows;
+  DealItems();
+  team_.Run([this](Member& member) { RunMember(member); });
+  return rows_.Collect(logits_.As<float>(), model_.OutputMatrix().n);
 }
 
 void Pass::State::ShapeBuffers() {
+  const int n_rows = rows_.Count();
+  all_.rows.resize(static_cast<size_t>(n_rows));
+  std::iota(all_.rows.begin(), all_.rows.end(), 0);
+  kernels::ShapeActivations(all_.acts, normed_.As<float>(), n_rows, config_.n_embd);
+  kernels::ShapeActivations(heads_acts_, heads_.As<float>(), n_rows, QueryColumns());
+  kernels::ShapeActivations(gated_acts_, gated_.As<float>(), n_rows, config_.n_ffn);
+  wanted_.rows = rows_.Wanted();
   const int n_wanted = static_cast<int>(wanted_.rows.size());
-  kernels::ShapeActivations(all_.acts, normed_.As<float>(), n_rows_, config_.n_embd);
-  kernels::ShapeActivations(heads_acts_, heads_.As<float>(), n_rows_, QueryColumns());
-  kernels::ShapeActivations(gated_acts_, gated_.As<float>(), n_rows_, config_.n_ffn);
   if (n_wanted == 0) return;
   kernels::ShapeActivations(wanted_.acts, normed_.As<float>(), n_wanted, config_.n_embd);
   logits_.Ensure(FloatBytes(n_wanted, model_.OutputMatrix().n));
 }
 
-void Pass::State::CollectLogits(std::span<const RowGroup> groups) {
-  const int n_vocab = model_.OutputMatrix().n;
-  wanted_finite_.clear();
-  for (const int row : wanted_.rows) {
-    wanted_finite_.push_back(is_finite_[static_cast<size_t>(row)]);
-  }
-  results_.clear();
-  size_t n_before = 0;  // wanted rows of the groups before
-  for (size_t i = 0; i < groups.size(); ++i) {
-    const size_t n_rows = groups[i].logits == LogitRows::kNone   ? 0
-                          : groups[i].logits == LogitRows::kLast ? 1
-                                                                 : groups[i].tokens.size();
-    const auto first = is_finite_.begin() + groups_[i].first_row;
-    results_.push_back(
-        {.n_rows = static_cast<int>(n_rows),
-         .n_vocab = n_vocab,
-         .data = logits_.As<float>() + n_before * static_cast<size_t>(n_vocab),
-         .is_finite = std::span(wanted_finite_).subspan(n_before, n_rows),
-         .are_all_rows_finite = std::all_of(first, first + groups_[i].n_rows,
-                                            [](uint8_t flag) { return flag != 0; })});
-    n_before += n_rows;
-  }
+void Pass::State::DealItems() {
+  attention_.DealLayer(0);
+  qkv_items_.Reset(config_.n_heads + 2 * config_.n_kv_heads);
+  output_items_.Reset(ProjectionItems());
+  gate_items_.Reset(GateItems());
+  down_items_.Reset(ProjectionItems());
+  logit_items_.Reset(CeilDiv(model_.OutputMatrix().n_panels, kLogitPanels));
 }
 
 PassTimes Pass::State::PartTimes() const {
