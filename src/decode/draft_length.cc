@@ -1,8 +1,8 @@
 #include "decode/draft_length.h"
 
 #include <algorithm>
-#include <limits>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 
