@@ -1,8 +1,6 @@
 #include "decode/draft_length.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "base/check.h"
 

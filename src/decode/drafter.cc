@@ -6,22 +6,17 @@
 #include "base/check.h"
 
 namespace vericache::decode {
-namespace {
-
-constexpr int kWindowQueries = 64;  // newest tokens whose queries a method may ask for
-
-}  // namespace
-
 Drafter::Drafter(DrafterParts parts)
     : compressor_(std::move(parts.compressor)),
       traits_(compressor_->GetTraits()),
       tail_(parts.tail),
       seed_(parts.seed),
+      kernels_(parts.kernels),
       kv_(parts.shape) {
   VC_CHECK(traits_.body_grain > 0 && tail_.n_recent > 0 && tail_.interval > 0,
            "grain {}, recent {}, interval {}", traits_.body_grain, tail_.n_recent, tail_.interval);
   if (traits_.needs == compress::Needs::kWindowQueries) {
-    tap_.emplace(parts.queries, kWindowQueries, kMaxDraftLen + 1);
+    tap_.emplace(parts.queries, traits_.n_window, kMaxDraftLen + 1);
   }
 }
 
@@ -49,7 +44,8 @@ compress::Job Drafter::BeginCompression(const kv::FullKv* full) {
           .hints = &hints_,
           .end = Position{BodyEndFor(n_tokens)},
           .round = n_compressions_,
-          .seed = seed_};
+          .seed = seed_,
+          .kernels = kernels_};
 }
 
 void Drafter::FillHints(int n_tokens) {

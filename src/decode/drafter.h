@@ -33,6 +33,7 @@ struct DrafterParts {
   std::unique_ptr<compress::Compressor> compressor;
   TailPolicy tail;
   uint64_t seed = 0;
+  const kernels::KernelTable* kernels = nullptr;
 };
 
 class Drafter {
@@ -83,6 +84,7 @@ class Drafter {
   compress::Traits traits_;
   TailPolicy tail_;
   uint64_t seed_;
+  const kernels::KernelTable* kernels_;
   kv::DraftKv kv_;
   std::optional<model::QueryTap> tap_;
   compress::Hints hints_;

@@ -32,7 +32,8 @@ std::unique_ptr<Drafter> MakeDrafter(const Request& request, SessionParts& parts
                                                 .queries = parts.queries,
                                                 .compressor = std::move(parts.compressor),
                                                 .tail = parts.tail,
-                                                .seed = request.sampling.seed});
+                                                .seed = request.sampling.seed,
+                                                .kernels = parts.kernels});
 }
 
 }  // namespace

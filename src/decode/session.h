@@ -40,6 +40,7 @@ struct SessionParts {
   kv::BlockPool* pool = nullptr;
   std::unique_ptr<compress::Compressor> compressor{};  // null in mode full
   model::QueryShape queries{};
+  const kernels::KernelTable* kernels = &kernels::RefKernels();  // for compressing
   int n_context = 0;  // tokens of prompt and answer together
   TailPolicy tail{};
 };

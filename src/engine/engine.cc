@@ -111,6 +111,7 @@ class LocalEngine final : public Engine {
                                                  .queries = {.n_layers = config.n_layers,
                                                              .n_heads = config.n_heads,
                                                              .head_dim = config.head_dim},
+                                                 .kernels = parts_.kernels,
                                                  .n_context = n_context});
     auto stream = std::make_unique<ChannelStream>(live.channel);
     VC_RETURN_IF_ERROR(loop_.Add(std::move(live)));
