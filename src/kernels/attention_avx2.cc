@@ -22,6 +22,11 @@ struct V {
   static constexpr int kWideKeyVecs = 4;
   static constexpr int kValueRows = 6;  // rows against 2 vectors of dims
   static constexpr int kValueVecs = 2;
+  // The same for codes in bytes, whose sums take a second register.
+  static constexpr int kByteKeyRows = 4;
+  static constexpr int kWideByteKeyRows = 2;
+  static constexpr int kByteValueRows = 4;
+  static constexpr bool kDefersBytes = true;  // DotBytes sums in 16 bits
 
   static Float Set(float x) { return _mm256_set1_ps(x); }
   static Float Load(const float* p) { return _mm256_loadu_ps(p); }
@@ -30,6 +35,7 @@ struct V {
   static Float Sub(Float a, Float b) { return _mm256_sub_ps(a, b); }
   static Float Mul(Float a, Float b) { return _mm256_mul_ps(a, b); }
   static Float Max(Float a, Float b) { return _mm256_max_ps(a, b); }
+  static Float Abs(Float x) { return _mm256_andnot_ps(Set(-0.0f), x); }
   static Float Fma(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
   static Float ToFloat(Int x) { return _mm256_cvtepi32_ps(x); }
 
@@ -41,6 +47,23 @@ struct V {
   // acc += the dot of each pair of 16-bit integers.
   [[gnu::always_inline]] static void DotPairs(Int& acc, Int a, Int b) {
     acc = _mm256_add_epi32(acc, _mm256_madd_epi16(a, b));
+  }
+  // sum += the dot of each pair of unsigned and signed bytes.
+  [[gnu::always_inline]] static void DotBytes(Int& sum, Int u, Int s) {
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(u, s));
+  }
+  // sum + what 16-bit sums of pairs add up to, by lanes of 32 bits.
+  static Int Widen(Int sum, Int part) {
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(part, _mm256_set1_epi16(1)));
+  }
+  // Bytes to pairs of 16-bit integers, signs extended.
+  static Int LoadBytesAsPairs(const std::byte* p) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  // kMask of every byte's bits from kShift on. Requires: none of them crosses into the next byte.
+  template <int kShift, int kMask>
+  static Int MaskBytes(Int x) {
+    return _mm256_and_si256(_mm256_srli_epi16(x, kShift), _mm256_set1_epi8(kMask));
   }
 
   // The last step of exp2_: p * 2^n with n in the low bits of z; t < -100 and NaN give +0.
@@ -75,8 +98,24 @@ struct V {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         _mm256_blend_epi16(_mm256_castps_si256(a), high, 0xAA));
   }
+  // The low 16 (8) bits of 16 rounded codes.
+  static void StoreLowWords(int32_t* p, const Float* codes) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), LowBits(codes, 0xffff));
+  }
+  static void StoreLowBytes(int32_t* p, const Float* codes) {
+    const Int words = LowBits(codes, 0xff);
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(p),
+        _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+  }
 
  private:
+  // 16 words, in order.
+  static Int LowBits(const Float* codes, int mask) {
+    const Int a = _mm256_and_si256(_mm256_castps_si256(codes[0]), SetInt(mask));
+    const Int b = _mm256_and_si256(_mm256_castps_si256(codes[1]), SetInt(mask));
+    return _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xD8);
+  }
   // Both halves: one value each of lanes[0..4), whose max over the halves is the max of lanes[b].
   static Float MaxOfFour(const float (*lanes)[kLanes]) {
     const auto halves = [&](int b) { return Max(Load(lanes[b]), Load(lanes[b] + 8)); };
@@ -101,7 +140,9 @@ float EncodeQuery(const float* q, int head_dim, int16_t* codes, bool* is_finite)
 
 namespace vericache::kernels::avx2 {
 
-const AttentionKernels kAttention[kKvFormatCount] = {TableI16()};
+const AttentionKernels kAttention[kKvFormatCount] = {
+    Table<PairCodes<KvFormat::kI16>>(), Table<PairCodes<KvFormat::kQ8>>(),
+    Table<ByteCodes<KvFormat::kQ4>>(), Table<ByteCodes<KvFormat::kQ2>>()};
 
 void Merge(float& max, float& sum, float* out, float chunk_max, float chunk_sum,
            const float* chunk_out, int head_dim) {

@@ -12,9 +12,15 @@ namespace vericache::kernels {
 namespace {
 
 struct V : Lanes512 {
+  static constexpr bool kDefersBytes = true;  // DotBytes sums in 16 bits
+
   // acc += the dot of each pair of 16-bit integers.
   [[gnu::always_inline]] static void DotPairs(Int& acc, Int a, Int b) {
     acc = _mm512_add_epi32(acc, _mm512_madd_epi16(a, b));
+  }
+  // sum += the dot of each pair of unsigned and signed bytes.
+  [[gnu::always_inline]] static void DotBytes(Int& sum, Int u, Int s) {
+    sum = _mm512_add_epi16(sum, _mm512_maddubs_epi16(u, s));
   }
 };
 
@@ -29,7 +35,9 @@ float EncodeQuery(const float* q, int head_dim, int16_t* codes, bool* is_finite)
 
 namespace vericache::kernels::avx512 {
 
-const AttentionKernels kAttention[kKvFormatCount] = {TableI16()};
+const AttentionKernels kAttention[kKvFormatCount] = {
+    Table<PairCodes<KvFormat::kI16>>(), Table<PairCodes<KvFormat::kQ8>>(),
+    Table<ByteCodes<KvFormat::kQ4>>(), Table<ByteCodes<KvFormat::kQ2>>()};
 
 void Merge(float& max, float& sum, float* out, float chunk_max, float chunk_sum,
            const float* chunk_out, int head_dim) {

@@ -19,6 +19,10 @@ struct Lanes512 {
   static constexpr int kWideKeyVecs = 4;
   static constexpr int kValueRows = 6;  // rows against 4 vectors of dims
   static constexpr int kValueVecs = 4;
+  // The same for codes in bytes, whose sums may take a second register.
+  static constexpr int kByteKeyRows = 8;
+  static constexpr int kWideByteKeyRows = 4;
+  static constexpr int kByteValueRows = 4;
 
   static Float Set(float x) { return _mm512_set1_ps(x); }
   static Float Load(const float* p) { return _mm512_loadu_ps(p); }
@@ -27,11 +31,26 @@ struct Lanes512 {
   static Float Sub(Float a, Float b) { return _mm512_sub_ps(a, b); }
   static Float Mul(Float a, Float b) { return _mm512_mul_ps(a, b); }
   static Float Max(Float a, Float b) { return _mm512_max_ps(a, b); }
+  static Float Abs(Float x) { return _mm512_abs_ps(x); }
   static Float Fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
   static Float ToFloat(Int x) { return _mm512_cvtepi32_ps(x); }
 
   static Int SetInt(int32_t x) { return _mm512_set1_epi32(x); }
   static Int LoadInt(const std::byte* p) { return _mm512_loadu_si512(p); }
+
+  // Bytes to pairs of 16-bit integers, signs extended.
+  static Int LoadBytesAsPairs(const std::byte* p) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  // kMask of every byte's bits from kShift on. Requires: none of them crosses into the next byte.
+  template <int kShift, int kMask>
+  static Int MaskBytes(Int x) {
+    return _mm512_and_si512(_mm512_srli_epi16(x, kShift), _mm512_set1_epi8(kMask));
+  }
+  // sum + what 16-bit sums of pairs add up to, by lanes of 32 bits.
+  static Int Widen(Int sum, Int part) {
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(part, _mm512_set1_epi16(1)));
+  }
 
   // The last step of exp2_: p * 2^n with n in the low bits of z; t < -100 and NaN give +0.
   static Float ScaleOrZero(Float p, Float z, Float t) {
@@ -63,6 +82,15 @@ struct Lanes512 {
     const Int high = _mm512_slli_epi32(_mm512_castps_si512(b), 16);
     _mm512_storeu_si512(p, _mm512_ternarylogic_epi32(_mm512_castps_si512(a), SetInt(0xffff), high,
                                                      0xEA));  // (a & 0xffff) | high
+  }
+  // The low 16 (8) bits of 16 rounded codes.
+  static void StoreLowWords(int32_t* p, const Float* codes) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm512_cvtepi32_epi16(_mm512_castps_si512(codes[0])));
+  }
+  static void StoreLowBytes(int32_t* p, const Float* codes) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                     _mm512_cvtepi32_epi8(_mm512_castps_si512(codes[0])));
   }
 
  private:

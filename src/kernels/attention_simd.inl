@@ -4,54 +4,56 @@
 // Prefetch: few rows read K and V at the speed of memory, so each tile asks for what comes two
 // tiles later, across the change from K to V and into the next chunk; many rows only ask for the
 // next tile.
+#include "kernels/attention_queries.inl"
 #include "kernels/attention_softmax.inl"
 
 namespace vericache::kernels {
 namespace {
 
 constexpr int kFewRows = 6;
-
-// ---- queries
-// -------------------------------------------------------------------------------------
-
-// Packed: dq [n_rows], padded to 16, then codes [n_rows][kQueryPitch * 2].
-constexpr size_t QueryScaleCount(int n_rows) { return static_cast<size_t>(n_rows + 15) / 16 * 16; }
-
-size_t QueryBytes(int n_rows, int /*head_dim*/) {
-  return sizeof(float) * QueryScaleCount(n_rows) +
-         sizeof(int32_t) * kQueryPitch * static_cast<size_t>(n_rows);
-}
-
-// ---- scratch
-// -------------------------------------------------------------------------------------
-
-struct Scratch {
-  float* scores;   // [rows][kScorePitch]
-  int32_t* words;  // [rows][kWeightPitch]
-  float* back;     // [rows][kBackPitch]
-  float* tail;     // [64] value scales of a sub-block that is only partly visible
-
-  Scratch(std::byte* memory, int n_rows) {
-    const auto rows = static_cast<size_t>(n_rows);
-    scores = reinterpret_cast<float*>(memory);
-    words = reinterpret_cast<int32_t*>(scores + rows * kScorePitch);
-    back = reinterpret_cast<float*>(words + rows * kWeightPitch);
-    tail = back + rows * kBackPitch;
-  }
-  static size_t Bytes(int n_rows) {
-    return sizeof(float) *
-           (static_cast<size_t>(n_rows) * (kScorePitch + kWeightPitch + kBackPitch) +
-            kSubBlockSlots);
-  }
-};
-
-size_t ScratchBytes(int n_rows, int /*head_dim*/) { return Scratch::Bytes(n_rows); }
-
-// ---- the chunk as the kernels walk it
-// ------------------------------------------------------------
+alignas(64) constexpr float kNoLogWeights[kSubBlockSlots] = {};
 
 constexpr int RoundUpToSubBlock(int n_slots) {
   return (n_slots + kSubBlockSlots - 1) / kSubBlockSlots * kSubBlockSlots;
+}
+
+// ---- scratch ------------------------------------------------------------------------------------
+
+struct Scratch {
+  float* scores;         // [rows][kScorePitch]
+  int32_t* words;        // [rows][kWeightPitch]
+  WeightRow* weights;    // [rows]
+  float* tail;           // [2][64] value scales and mids of a sub-block that is only partly visible
+  PackedQueries folded;  // packed formats
+
+  Scratch(std::byte* memory, int n_rows)
+      : folded(memory + RowBytes(n_rows) + sizeof(float) * 2 * kSubBlockSlots, n_rows) {
+    const auto rows = static_cast<size_t>(n_rows);
+    scores = reinterpret_cast<float*>(memory);
+    words = reinterpret_cast<int32_t*>(scores + rows * kScorePitch);
+    weights = reinterpret_cast<WeightRow*>(words + rows * kWeightPitch);
+    tail = reinterpret_cast<float*>(memory + RowBytes(n_rows));
+  }
+  template <class Codes>
+  static size_t Bytes(int n_rows, int /*head_dim*/) {
+    return RowBytes(n_rows) + sizeof(float) * 2 * kSubBlockSlots +
+           (Codes::kIsPacked ? PackedQueries::Bytes(n_rows) : 0);
+  }
+
+ private:
+  static size_t RowBytes(int n_rows) {
+    return static_cast<size_t>(n_rows) *
+           (sizeof(float) * (kScorePitch + kWeightPitch) + sizeof(WeightRow));
+  }
+};
+
+// ---- the chunk as the kernels walk it -----------------------------------------------------------
+
+int PresentSlots(const AttentionTask& task) {
+  const SlotRun* runs = task.runs.data();
+  int n_slots = 0;
+  for (size_t i = 0; i < task.runs.size(); ++i) n_slots += runs[i].n_slots;
+  return n_slots;
 }
 
 // Slots some row sees, and the sub-blocks that hold them.
@@ -60,10 +62,7 @@ struct Extent {
   int n_slots = 0;    // rounded up to 64
 
   explicit Extent(const AttentionTask& task) {
-    const SlotRun* runs = task.runs.data();
-    const size_t n_runs = task.runs.size();
-    int n_present = 0;
-    for (size_t i = 0; i < n_runs; ++i) n_present += runs[i].n_slots;
+    const int n_present = PresentSlots(task);
     for (int row = 0; row < task.n_rows; ++row) {
       if (task.n_visible[row] > n_visible) n_visible = task.n_visible[row];
     }
@@ -123,178 +122,238 @@ class ReadOrder {
   int n_pieces_ = 0;
 };
 
-alignas(64) constexpr float kNoLogWeights[kSubBlockSlots] = {};
+// One chunk of one format.
+template <class Codes>
+struct ChunkRead {
+  const AttentionTask& task;
+  Extent extent;
+  size_t slot_bytes;
+  ReadOrder order;
 
-constexpr auto kRowsOfKeys = std::make_integer_sequence<int, V::kKeyRows>();
-constexpr auto kRowsOfWideKeys = std::make_integer_sequence<int, V::kWideKeyRows>();
-constexpr auto kRowsOfValues = std::make_integer_sequence<int, V::kValueRows>();
+  explicit ChunkRead(const AttentionTask& chunk)
+      : task(chunk),
+        extent(chunk),
+        slot_bytes(KeyBytes(Codes::kFormat, chunk.head_dim, kSubBlockSlots) / kSubBlockSlots),
+        order(chunk, extent, slot_bytes) {}
 
-// ---- I16
-// -----------------------------------------------------------------------------------------
+  // Address of what is read `slot` slots into the chunk, values following keys.
+  const std::byte* At(int slot) const { return order.At(static_cast<size_t>(slot) * slot_bytes); }
+};
 
-constexpr auto kWideKeyTiles = ScoreTiles<CodesI16, V::kWideKeyVecs, kToL2>(kRowsOfWideKeys);
-constexpr auto kFewKeyTiles = ScoreTiles<CodesI16, V::kKeyVecs, kToL2>(kRowsOfKeys);
-constexpr auto kFirstKeyTiles = ScoreTiles<CodesI16, V::kKeyVecs, kToL1>(kRowsOfKeys);
-constexpr auto kNextKeyTiles = ScoreTiles<CodesI16, V::kKeyVecs, kNone>(kRowsOfKeys);
+// ---- scores -------------------------------------------------------------------------------------
 
-constexpr auto kFewValueTiles = ValueTiles<CodesI16, V::kValueVecs, kToL2>(kRowsOfValues);
-constexpr auto kFirstValueTiles = ValueTiles<CodesI16, V::kValueVecs, kToL1>(kRowsOfValues);
-constexpr auto kNextValueTiles = ValueTiles<CodesI16, V::kValueVecs, kNone>(kRowsOfValues);
-// Dims that do not fill a tile.
-constexpr auto kHalfValueTiles = ValueTiles<CodesI16, 2, kToL1>(kRowsOfValues);
-constexpr auto kOneValueTiles = ValueTiles<CodesI16, 1, kToL1>(kRowsOfValues);
+// The tiles of a format, by how they prefetch.
+template <class Codes>
+struct KeyTiles {
+  static constexpr auto kRows = std::make_integer_sequence<int, Codes::kKeyRows>();
+  static constexpr auto kWideRows = std::make_integer_sequence<int, Codes::kWideKeyRows>();
+  static constexpr auto kWide = ScoreTiles<Codes, V::kWideKeyVecs, kToL2>(kWideRows);
+  static constexpr auto kFew = ScoreTiles<Codes, V::kKeyVecs, kToL2>(kRows);
+  static constexpr auto kFirst = ScoreTiles<Codes, V::kKeyVecs, Codes::kManyHint>(kRows);
+  static constexpr auto kNext = ScoreTiles<Codes, V::kKeyVecs, kNone>(kRows);
+};
 
-void PackQueriesI16(const QueryRows& rows, std::byte* out) {
-  auto* dq = reinterpret_cast<float*>(out);
-  auto* words = reinterpret_cast<int32_t*>(dq + QueryScaleCount(rows.n_rows));
-  const float scale = ScoreScale(rows.head_dim);
-  for (int i = 0; i < rows.n_rows; ++i) {
-    const int row = rows.first_row + i;
-    const float* q = rows.q + static_cast<size_t>(row / rows.group) * rows.token_stride +
-                     static_cast<size_t>(row % rows.group) * static_cast<size_t>(rows.head_dim);
-    bool is_finite = true;
-    auto* codes = reinterpret_cast<int16_t*>(words + static_cast<size_t>(i) * kQueryPitch);
-    dq[i] = EncodeQuery(q, rows.head_dim, codes, &is_finite) * scale;
+// Scores of all rows for the 64 slots at `slot` of a run; garbage where invisible.
+template <class Codes>
+[[gnu::always_inline]] inline void ScoreGroup(const ChunkRead<Codes>& read, const SlotRun& run,
+                                              int slot, int chunk_slot,
+                                              const PackedQueries& queries, float* scores) {
+  const AttentionTask& task = read.task;
+  const RowTiles tiles(task.n_rows, Codes::kKeyRows);
+  const bool is_few = task.n_rows <= kFewRows;
+  const bool is_wide = tiles.Largest() <= Codes::kWideKeyRows;
+  const int step = (is_wide ? V::kWideKeyVecs : V::kKeyVecs) * kWidth;
+  KeyTile tile = {};
+  tile.group_bytes = kKeyGroup * read.slot_bytes;
+  tile.n_steps = task.head_dim / (Codes::kWords * Codes::kTermsPerWord);
+  for (int x = 0; x < kSubBlockSlots; x += step) {
+    // The distance shrinks from two tiles to one; the softmax makes up for it.
+    const int done = (chunk_slot + x) / 4 + step / 4;
+    const int ahead = is_few ? 2 * step - (done < step ? done : step) : step;
+    tile.keys = run.keys + static_cast<size_t>(slot + x) * read.slot_bytes;
+    tile.slot_scales = run.key_scales + slot + x;
+    tile.log_weights = run.log_weights != nullptr ? run.log_weights + slot + x : kNoLogWeights;
+    tile.prefetch = read.At(chunk_slot + x + ahead);
+    for (int t = 0; t < tiles.count; ++t) {
+      const int row = tiles.Begin(t);
+      const int n_rows = tiles.Size(t);
+      tile.words = queries.words + static_cast<ptrdiff_t>(row) * kQueryPitch;
+      tile.rows = queries.rows + row;
+      tile.scores = scores + static_cast<ptrdiff_t>(row) * kScorePitch + chunk_slot + x;
+      using Tiles = KeyTiles<Codes>;
+      const auto run_tile = is_wide  ? Tiles::kWide.of_rows[n_rows]
+                            : is_few ? Tiles::kFew.of_rows[n_rows]
+                            : t == 0 ? Tiles::kFirst.of_rows[n_rows]
+                                     : Tiles::kNext.of_rows[n_rows];
+      run_tile(tile);
+    }
   }
 }
 
-// Scores of all rows for the slots of the extent; garbage where invisible.
-void ScoreChunkI16(const AttentionTask& task, const Extent& extent, const ReadOrder& order,
-                   float* scores) {
-  const size_t slot_bytes = sizeof(int16_t) * static_cast<size_t>(task.head_dim);
-  const auto* dq = reinterpret_cast<const float*>(task.queries);
-  const auto* words = reinterpret_cast<const int32_t*>(dq + QueryScaleCount(task.n_rows));
-  const RowTiles tiles(task.n_rows, V::kKeyRows);
-  const bool is_few = task.n_rows <= kFewRows;
-  const bool is_wide = tiles.Size(tiles.count - 1) <= V::kWideKeyRows;
-  const int step = (is_wide ? V::kWideKeyVecs : V::kKeyVecs) * kWidth;
-  ForRuns(task, extent, [&](const SlotRun& run, int first, int n_slots) {
-    for (int slot = 0; slot < n_slots; slot += step) {
-      // The distance shrinks from two tiles to one; the softmax makes up for it.
-      const int done = (first + slot) / 4 + step / 4;
-      const int ahead = is_few ? 2 * step - (done < step ? done : step) : step;
-      KeyTile tile{.keys = run.keys + static_cast<size_t>(slot) * slot_bytes,
-                   .group_bytes = kKeyGroup * slot_bytes,
-                   .n_steps = task.head_dim / 2,
-                   .words = words,
-                   .row_scales = dq,
-                   .slot_scales = run.key_scales + slot,
-                   .log_weights = run.log_weights ? run.log_weights + slot : kNoLogWeights,
-                   .scores = scores + first + slot,
-                   .prefetch = order.At(static_cast<size_t>(first + slot + ahead) * slot_bytes)};
-      for (int t = 0; t < tiles.count; ++t) {
-        const int row = tiles.Begin(t);
-        const int n_rows = tiles.Size(t);
-        tile.words = words + static_cast<size_t>(row) * kQueryPitch;
-        tile.row_scales = dq + row;
-        tile.scores = scores + static_cast<ptrdiff_t>(row) * kScorePitch + first + slot;
-        const auto run_tile = is_wide  ? kWideKeyTiles.of_rows[n_rows]
-                              : is_few ? kFewKeyTiles.of_rows[n_rows]
-                              : t == 0 ? kFirstKeyTiles.of_rows[n_rows]
-                                       : kNextKeyTiles.of_rows[n_rows];
-        run_tile(tile);
+template <class Codes>
+void ScoreChunk(const ChunkRead<Codes>& read, const Scratch& scratch) {
+  const AttentionTask& task = read.task;
+  ForRuns(task, read.extent, [&](const SlotRun& run, int first, int n_slots) {
+    for (int slot = 0; slot < n_slots; slot += kSubBlockSlots) {
+      if constexpr (Codes::kIsPacked) {
+        FoldQueries<Codes>(task, run.key_scales + KeyScaleIndex(task.head_dim, slot, 0),
+                           scratch.folded);
+        ScoreGroup(read, run, slot, first + slot, scratch.folded, scratch.scores);
+      } else {
+        const PackedQueries queries(const_cast<std::byte*>(task.queries), task.n_rows);
+        ScoreGroup(read, run, slot, first + slot, queries, scratch.scores);
       }
     }
   });
 }
 
-struct SoftmaxTask {
-  const AttentionTask* task;
-  const Extent* extent;
-  ChunkSlots slots;
-  Scratch scratch;
-  const std::byte* prefetch;  // read after the softmax
-  int prefetch_lines;         // per row and sub-block
+// ---- softmax ------------------------------------------------------------------------------------
+
+// Scales and mids of the values by sub-block, with 0 where no row sees the slot.
+template <class Codes>
+ChunkSlots ValueScales(const ChunkRead<Codes>& read, float* tail) {
+  ChunkSlots slots = {.n_slots = read.extent.n_slots, .value_scales = {}, .value_mids = {}};
+  ForRuns(read.task, read.extent, [&](const SlotRun& run, int first, int n_slots) {
+    for (int slot = 0; slot < n_slots; slot += kSubBlockSlots) {
+      const float* scales =
+          run.value_scales + (Codes::kIsPacked ? ValueScaleIndex(slot) : static_cast<size_t>(slot));
+      const float* mids = Codes::kIsPacked ? scales + kSubBlockSlots : nullptr;
+      const int n_visible = read.extent.n_visible - (first + slot);
+      if (n_visible < kSubBlockSlots) {
+        for (int x = 0; x < kSubBlockSlots; ++x) {
+          tail[x] = x < n_visible ? scales[x] : 0.0f;
+          tail[kSubBlockSlots + x] = Codes::kIsPacked && x < n_visible ? mids[x] : 0.0f;
+        }
+        scales = tail;
+        mids = tail + kSubBlockSlots;
+      }
+      const int b = (first + slot) / kSubBlockSlots;
+      slots.value_scales[b] = scales;
+      slots.value_mids[b] = mids;
+    }
+  });
+  return slots;
+}
+
+// Prefetched during the softmax: a tile's worth of values, spread over the rows.
+struct SoftmaxPrefetch {
+  const std::byte* begin;
+  int lines_per_row;
 };
 
-[[gnu::noinline]] void SoftmaxRows(const SoftmaxTask& softmax) {
-  const AttentionTask& task = *softmax.task;
-  const ChunkSlots& slots = softmax.slots;
+template <class Codes>
+SoftmaxPrefetch PrefetchOf(const ChunkRead<Codes>& read) {
+  const int n_rows = read.task.n_rows;
+  const int tile_slots = V::kWideKeyVecs * kWidth;
+  const int lines = static_cast<int>(static_cast<size_t>(tile_slots) * read.slot_bytes / 64);
+  return {read.At(read.extent.n_slots + tile_slots),
+          n_rows <= kFewRows ? (lines + n_rows - 1) / n_rows : 0};
+}
+
+// Scores of all rows to codes of their weights; writes max, sum and what out starts from.
+template <class Codes>
+[[gnu::noinline]] void SoftmaxRows(const ChunkRead<Codes>& read, const Scratch& scratch) {
+  const AttentionTask& task = read.task;
+  const ChunkSlots slots = ValueScales(read, scratch.tail);
   const int n_rows = task.n_rows;
   const int n_slots = slots.n_slots;
   const auto row_scores = [&](int row) {
-    return softmax.scratch.scores + static_cast<ptrdiff_t>(row) * kScorePitch;
+    return scratch.scores + static_cast<ptrdiff_t>(row) * kScorePitch;
   };
-  alignas(64) float sub_lanes[kSubBlocks][kLanes] = {};
+  alignas(64) float ranges[kSubBlocks][kLanes] = {};
   alignas(64) float scales[2][kSubBlocks] = {};
   const auto find_max = [&](int row) {
     if (row >= n_rows) return;
-    MaskRow(row_scores(row), softmax.extent->VisibleTo(task, row), n_slots);
+    MaskRow(row_scores(row), read.extent.VisibleTo(task, row), n_slots);
     task.max[row] = MaxOfRow(row_scores(row), n_slots);
   };
   const auto encode = [&](int row) {
     if (row < 0) return;
-    int32_t* words = softmax.scratch.words + static_cast<ptrdiff_t>(row) * kWeightPitch;
+    int32_t* words = scratch.words + static_cast<ptrdiff_t>(row) * kWeightPitch;
     if (task.max[row] == kNegInf) {
       __builtin_memset(words, 0, sizeof(int32_t) * static_cast<size_t>(n_slots / 2));
     } else {
-      EncodeWeights(row_scores(row), n_slots, scales[row & 1], words);
+      EncodeWeights<Codes>(row_scores(row), n_slots, scales[row & 1], words, scratch.weights[row]);
     }
   };
-  const std::byte* prefetch = softmax.prefetch;
+  const SoftmaxPrefetch prefetch = PrefetchOf(read);
   find_max(0);
   for (int row = 0; row < n_rows; ++row) {
     find_max(row + 1);
-    float* back = softmax.scratch.back + static_cast<ptrdiff_t>(row) * kBackPitch;
+    RowSums sums = {0.0f, 0.0f};
     if (task.max[row] == kNegInf) {
-      task.sum[row] = 0.0f;
-      __builtin_memset(back, 0, sizeof(float) * kSubBlocks);
+      scratch.weights[row] = {};
     } else {
-      for (int i = 0; i < softmax.prefetch_lines; ++i, prefetch += 64) {
-        PrefetchLine<kToL2>(prefetch);
+      for (int i = 0; i < prefetch.lines_per_row; ++i) {
+        PrefetchLine<kToL2>(prefetch.begin + 64 * (row * prefetch.lines_per_row + i));
       }
-      task.sum[row] = ExpRow(slots, task.max[row], row_scores(row),
-                             row_scores(row + 2 < n_rows ? row + 2 : n_rows - 1), sub_lanes);
-      SubBlockScales(sub_lanes, scales[row & 1], back);
+      sums = ExpRow<Codes>(slots, task.max[row], row_scores(row),
+                           row_scores(row + 2 < n_rows ? row + 2 : n_rows - 1), ranges);
+      SubBlockScales<Codes>(ranges, scales[row & 1], scratch.weights[row].back);
     }
+    task.sum[row] = sums.weights;
+    float* out = task.out + static_cast<ptrdiff_t>(row) * task.head_dim;
+    for (int c = 0; c < task.head_dim; c += kWidth) V::Store(out + c, V::Set(sums.mids));
     encode(row - 1);
   }
   encode(n_rows - 1);
 }
 
-// out += weights times values, sub-block by sub-block.
-void SumValuesI16(const AttentionTask& task, const Extent& extent, const ReadOrder& order,
-                  const Scratch& scratch) {
-  const size_t slot_bytes = sizeof(int16_t) * static_cast<size_t>(task.head_dim);
-  const RowTiles tiles(task.n_rows, V::kValueRows);
+// ---- weighted values ----------------------------------------------------------------------------
+
+template <class Codes>
+struct SumTiles {
+  static constexpr auto kRows = std::make_integer_sequence<int, Codes::kValueRows>();
+  static constexpr auto kFew = ValueTiles<Codes, V::kValueVecs, kToL2>(kRows);
+  static constexpr auto kFirst = ValueTiles<Codes, V::kValueVecs, Codes::kManyHint>(kRows);
+  static constexpr auto kNext = ValueTiles<Codes, V::kValueVecs, kNone>(kRows);
+  // Dims that do not fill a tile.
+  static constexpr auto kTwo = ValueTiles<Codes, 2, Codes::kManyHint>(kRows);
+  static constexpr auto kOne = ValueTiles<Codes, 1, Codes::kManyHint>(kRows);
+};
+
+// out += weights times the values of the sub-block at `slot` of a run.
+template <class Codes>
+[[gnu::always_inline]] inline void SumSubBlock(const ChunkRead<Codes>& read, const SlotRun& run,
+                                               int slot, int chunk_slot, const Scratch& scratch) {
+  using Tiles = SumTiles<Codes>;
+  const AttentionTask& task = read.task;
+  const RowTiles tiles(task.n_rows, Codes::kValueRows);
   const bool is_few = task.n_rows <= kFewRows;
   const int ahead = is_few ? 2 * V::kWideKeyVecs * kWidth : kSubBlockSlots;
+  const std::byte* prefetch = read.At(read.extent.n_slots + chunk_slot + ahead);
   const int n_vecs = task.head_dim / kWidth;
-  ForRuns(task, extent, [&](const SlotRun& run, int first, int n_slots) {
-    for (int slot = 0; slot < n_slots; slot += kSubBlockSlots) {
-      const std::byte* prefetch =
-          order.At(static_cast<size_t>(extent.n_slots + first + slot + ahead) * slot_bytes);
-      const int32_t* words = scratch.words + (first + slot) / 2;
-      for (int t = 0; t < tiles.count; ++t) {
-        const int row = tiles.Begin(t);
-        const int n_rows = tiles.Size(t);
-        ValueTile tile = {};
-        tile.step_bytes = 2 * slot_bytes;
-        tile.words = words + static_cast<ptrdiff_t>(row) * kWeightPitch;
-        tile.back = scratch.back + static_cast<ptrdiff_t>(row) * kBackPitch +
-                    (first + slot) / kSubBlockSlots;
-        tile.out_pitch = task.head_dim;
-        tile.next_words =
-            t + 1 < tiles.count ? tile.words + n_rows * kWeightPitch : words + kSubBlockSlots / 2;
-        for (int v = 0; v < n_vecs;) {
-          const int rest = n_vecs - v;
-          const int n = rest >= V::kValueVecs ? V::kValueVecs : rest >= 2 ? 2 : 1;
-          const size_t vec_offset = static_cast<size_t>(v * kWidth) * CodesI16::kLaneBytes;
-          tile.values = run.values + static_cast<size_t>(slot) * slot_bytes + vec_offset;
-          tile.prefetch = prefetch + vec_offset;
-          tile.out = task.out + static_cast<ptrdiff_t>(row) * task.head_dim + v * kWidth;
-          const auto run_tile = n == 1              ? kOneValueTiles.of_rows[n_rows]
-                                : n < V::kValueVecs ? kHalfValueTiles.of_rows[n_rows]
-                                : is_few            ? kFewValueTiles.of_rows[n_rows]
-                                : t == 0            ? kFirstValueTiles.of_rows[n_rows]
-                                                    : kNextValueTiles.of_rows[n_rows];
-          run_tile(tile);
-          v += n;
-        }
-      }
+  const int32_t* words = scratch.words + chunk_slot / Codes::kTermsPerWord;
+  ValueTile tile = {};
+  tile.step_bytes = static_cast<size_t>(task.head_dim) * Codes::kLaneBytes;
+  tile.sub_block = chunk_slot / kSubBlockSlots;
+  tile.out_pitch = task.head_dim;
+  for (int t = 0; t < tiles.count; ++t) {
+    const int row = tiles.Begin(t);
+    const int n_rows = tiles.Size(t);
+    tile.words = words + static_cast<ptrdiff_t>(row) * kWeightPitch;
+    tile.next_words = t + 1 < tiles.count ? tile.words + n_rows * kWeightPitch
+                                          : words + kSubBlockSlots / Codes::kTermsPerWord;
+    tile.rows = scratch.weights + row;
+    for (int v = 0; v < n_vecs;) {
+      const int rest = n_vecs - v;
+      const int n = rest >= V::kValueVecs ? V::kValueVecs : rest >= 2 ? 2 : 1;
+      const size_t vec_offset = static_cast<size_t>(v * kWidth) * Codes::kLaneBytes;
+      tile.values = run.values + static_cast<size_t>(slot) * read.slot_bytes + vec_offset;
+      tile.prefetch = prefetch + vec_offset;
+      tile.out = task.out + static_cast<ptrdiff_t>(row) * task.head_dim + v * kWidth;
+      const auto run_tile = n == 1              ? Tiles::kOne.of_rows[n_rows]
+                            : n < V::kValueVecs ? Tiles::kTwo.of_rows[n_rows]
+                            : is_few            ? Tiles::kFew.of_rows[n_rows]
+                            : t == 0            ? Tiles::kFirst.of_rows[n_rows]
+                                                : Tiles::kNext.of_rows[n_rows];
+      run_tile(tile);
+      v += n;
     }
-  });
+  }
 }
+
+// ---- the table ----------------------------------------------------------------------------------
 
 void ClearResults(const AttentionTask& task) {
   for (int row = 0; row < task.n_rows; ++row) {
@@ -306,68 +365,42 @@ void ClearResults(const AttentionTask& task) {
       sizeof(float) * static_cast<size_t>(task.n_rows) * static_cast<size_t>(task.head_dim));
 }
 
-// Value scales of the extent by sub-block, with 0 where no row sees the slot.
-ChunkSlots ValueScales(const AttentionTask& task, const Extent& extent, float* tail) {
-  ChunkSlots slots{.n_slots = extent.n_slots, .value_scales = {}};
-  ForRuns(task, extent, [&](const SlotRun& run, int first, int n_slots) {
+template <class Codes>
+void AttendChunk(const AttentionTask& task) {
+  const ChunkRead<Codes> read(task);
+  if (read.extent.n_slots == 0) return ClearResults(task);
+  const Scratch scratch(task.scratch, task.n_rows);
+  ScoreChunk(read, scratch);
+  SoftmaxRows(read, scratch);
+  ForRuns(task, read.extent, [&](const SlotRun& run, int first, int n_slots) {
     for (int slot = 0; slot < n_slots; slot += kSubBlockSlots) {
-      const float* scales = run.value_scales + slot;
-      const int n_visible = extent.n_visible - (first + slot);
-      if (n_visible < kSubBlockSlots) {
-        for (int x = 0; x < kSubBlockSlots; ++x) tail[x] = x < n_visible ? scales[x] : 0.0f;
-        scales = tail;
-      }
-      slots.value_scales[(first + slot) / kSubBlockSlots] = scales;
+      SumSubBlock(read, run, slot, first + slot, scratch);
     }
   });
-  return slots;
 }
 
-void ChunkI16(const AttentionTask& task) {
-  ClearResults(task);
-  const Extent extent(task);
-  if (extent.n_slots == 0) return;
+template <class Codes>
+void WriteScores(const AttentionTask& task, float* scores) {
+  const ChunkRead<Codes> read(task);
   const Scratch scratch(task.scratch, task.n_rows);
-  const size_t slot_bytes = sizeof(int16_t) * static_cast<size_t>(task.head_dim);
-  const ReadOrder order(task, extent, slot_bytes);
-  ScoreChunkI16(task, extent, order, scratch.scores);
-
-  const int tile_slots = V::kWideKeyVecs * kWidth;
-  const int shares = task.n_rows * (extent.n_slots / kSubBlockSlots);
-  const int lines = static_cast<int>(static_cast<size_t>(tile_slots) * slot_bytes / 64) / shares;
-  SoftmaxRows({.task = &task,
-               .extent = &extent,
-               .slots = ValueScales(task, extent, scratch.tail),
-               .scratch = scratch,
-               .prefetch = order.At(static_cast<size_t>(extent.n_slots + tile_slots) * slot_bytes),
-               .prefetch_lines = task.n_rows <= kFewRows ? (lines > 0 ? lines : 1) : 0});
-  SumValuesI16(task, extent, order, scratch);
-}
-
-void ScoresI16(const AttentionTask& task, float* scores) {
-  const Extent extent(task);
-  const Scratch scratch(task.scratch, task.n_rows);
-  int n_present = 0;
-  for (size_t i = 0; i < task.runs.size(); ++i) n_present += task.runs.data()[i].n_slots;
-  if (extent.n_slots > 0) {
-    const size_t slot_bytes = sizeof(int16_t) * static_cast<size_t>(task.head_dim);
-    ScoreChunkI16(task, extent, ReadOrder(task, extent, slot_bytes), scratch.scores);
-  }
+  ScoreChunk(read, scratch);
+  const int n_padded = RoundUpToSubBlock(PresentSlots(task));
   for (int row = 0; row < task.n_rows; ++row) {
-    const int n_visible = extent.VisibleTo(task, row);
+    const int n_visible = read.extent.VisibleTo(task, row);
     float* out = scores + static_cast<ptrdiff_t>(row) * kChunkSlots;
     __builtin_memcpy(out, scratch.scores + static_cast<ptrdiff_t>(row) * kScorePitch,
                      sizeof(float) * static_cast<size_t>(n_visible));
-    MaskRow(out, n_visible, RoundUpToSubBlock(n_present));
+    MaskRow(out, n_visible, n_padded);
   }
 }
 
-constexpr AttentionKernels TableI16() {
-  return {QueryBytes, PackQueriesI16, ScratchBytes, ChunkI16, ScoresI16};
+template <class Codes>
+constexpr AttentionKernels Table() {
+  return {QueryBytes<Codes>, PackQueries<Codes>, Scratch::Bytes<Codes>, AttendChunk<Codes>,
+          WriteScores<Codes>};
 }
 
-// ---- merge and finish
-// ----------------------------------------------------------------------------
+// ---- merge and finish ---------------------------------------------------------------------------
 
 struct Partial {
   float& max;

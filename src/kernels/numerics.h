@@ -31,6 +31,12 @@ inline constexpr float kKeyCodeInverse = 1.0f / 32767.0f;   // |code| <= 32767
 inline constexpr float kValueCodeInverse = 1.0f / 8191.0f;  // |code| <= 8191
 inline constexpr float kWeightCodeMax = 16375.0f;  // sum of P <= 16 * 16375 + 32; times 8191 < 2^31
 inline constexpr float kWeightCodeInverse = 1.0f / 16375.0f;
+// Packed formats (docs/kv_format.md): 16-bit codes of q' and P for Q8, 8-bit ones for Q4 and Q2.
+inline constexpr float kWideCodeMax = 32767.0f;
+inline constexpr float kWideCodeInverse = 1.0f / 32767.0f;
+inline constexpr float kByteQueryInverse = 1.0f / 127.0f;
+inline constexpr float kByteWeightMax = 255.0f;
+inline constexpr float kByteWeightInverse = 1.0f / 255.0f;
 inline constexpr float kTinyStep = 0x1p-90f;  // a step up to here counts as 0, an X below it
 
 inline constexpr float kLog2E = 0x1.715476p+0f;  // fl(log2 e)

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/kv_layout.h"
+#include "kernels/kv_pack.h"
 #include "tests/support/attention_compare.h"
 #include "tests/support/attention_data.h"
 
@@ -131,6 +133,84 @@ TEST(AttentionReference, I16EqualsBinary64SoftmaxWithinTheDerivedBound) {
   }
 }
 
+// A packed format is exact softmax attention over the unpacked slots, but for the codes of the
+// folded query (half a step per code of a key) and of the weights (half a code per slot).
+struct PackedCase {
+  KvFormat format;
+  double query_codes;   // largest code of the folded query
+  double weight_codes;  // largest code of P
+};
+
+struct PackedBounds {
+  double score;
+  double output;
+};
+
+PackedBounds BoundsOf(const PackedCase& packed, const ChunkData& data, int row) {
+  const int head_dim = data.shape().head_dim;
+  const double scale = std::log2(std::exp(1.0)) / std::sqrt(static_cast<double>(head_dim));
+  const double center = CodeCenter(packed.format);
+  double score_bound = 0;
+  double value_max = 0;
+  double scale_max = 0;
+  int run_begin = 0;
+  for (const SlotRun& run : data.slot_runs()) {
+    for (int slot = 0; slot < run.n_slots && run_begin + slot < data.n_visible(row); ++slot) {
+      double folded_max = 0;
+      double magnitude = 6;  // of log weights
+      for (int d = 0; d < head_dim; ++d) {
+        const double q = std::fabs(static_cast<double>(data.query(row)[d])) * scale;
+        const auto key_scale =
+            static_cast<double>(run.key_scales[KeyScaleIndex(head_dim, slot, d)]);
+        const auto mid = static_cast<double>(run.key_scales[KeyMidIndex(head_dim, slot, d)]);
+        folded_max = std::max(folded_max, q * key_scale);
+        magnitude += q * (center * key_scale + std::fabs(mid));
+      }
+      const double half_steps = 0.5 * folded_max / packed.query_codes * center * head_dim;
+      score_bound = std::max(score_bound, half_steps + 40 * 0x1p-23 * magnitude);
+      value_max = std::max(value_max, 1.2 * MaxAbs(data.value(run_begin + slot), head_dim));
+      scale_max = std::max(scale_max, static_cast<double>(run.value_scales[ValueScaleIndex(slot)]));
+    }
+    run_begin += run.n_slots;
+  }
+  const double weights = std::exp2(2 * score_bound) - 1 + 64 * 0x1p-23;
+  const double codes = 0.5 * 64 / packed.weight_codes * center * scale_max;
+  return {score_bound, 2 * weights * value_max + codes};
+}
+
+TEST(AttentionReference, PackedFormatsEqualBinary64SoftmaxOfTheUnpackedSlots) {
+  for (const PackedCase& packed :
+       {PackedCase{KvFormat::kQ8, 32767, 32767}, PackedCase{KvFormat::kQ4, 127, 255},
+        PackedCase{KvFormat::kQ2, 127, 255}}) {
+    for (const int head_dim : {16, 64, 80}) {
+      ChunkData data({.format = packed.format,
+                      .head_dim = head_dim,
+                      .group = 2,
+                      .n_rows = 2,
+                      .run_slots = {128, 100},
+                      .has_log_weights = head_dim == 64,
+                      .seed = 9});
+      data.SetVisible([](int row) { return row == 0 ? 70 : 228; });
+      const ChunkResult result = RunChunk(RefKernels(), data, 0, 2);
+      data.ReplaceByUnpacked();
+      for (int row = 0; row < 2; ++row) {
+        const Expected expected = SoftmaxAttention(data, row);
+        const PackedBounds bounds = BoundsOf(packed, data, row);
+        for (size_t x = 0; x < expected.scores.size(); ++x) {
+          ASSERT_NEAR(static_cast<double>(result.scores[static_cast<size_t>(row) * 512 + x]),
+                      expected.scores[x], bounds.score);
+        }
+        const float sum = result.sum[static_cast<size_t>(row)];
+        for (int c = 0; c < head_dim; ++c) {
+          const float out = result.out[static_cast<size_t>(row * head_dim + c)] / sum;
+          ASSERT_NEAR(static_cast<double>(out), expected.out[static_cast<size_t>(c)],
+                      bounds.output);
+        }
+      }
+    }
+  }
+}
+
 TEST(AttentionReference, NothingVisibleGivesMinusInfinityAndZeros) {
   ChunkData data({.head_dim = 32, .group = 1, .n_rows = 2, .run_slots = {65}});
   data.SetVisible([](int row) { return row == 0 ? 0 : 65; });
@@ -217,7 +297,9 @@ TEST_P(AttentionPaths, EqualTheReferenceForManyRows) {
   ExpectPathsEqualReference(shape, testing_support::Visible::kStaircase, {41, 64, 96});
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, AttentionPaths, ::testing::Values(KvFormat::kI16));
+INSTANTIATE_TEST_SUITE_P(Formats, AttentionPaths,
+                         ::testing::Values(KvFormat::kI16, KvFormat::kQ8, KvFormat::kQ4,
+                                           KvFormat::kQ2));
 
 }  // namespace
 }  // namespace vericache::kernels

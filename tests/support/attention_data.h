@@ -12,6 +12,7 @@
 #include "base/aligned_buffer.h"
 #include "kernels/kernels.h"
 #include "kernels/kv_layout.h"
+#include "kernels/kv_pack.h"
 
 namespace vericache::testing_support {
 
@@ -107,6 +108,19 @@ class ChunkData {
   const int32_t* visible_data() const { return n_visible_.data(); }
   const std::vector<kernels::SlotRun>& slot_runs() const { return slot_runs_; }
 
+  // Replaces the floats by what the packed slots stand for; the codes stay as they are.
+  void ReplaceByUnpacked() {
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      for (int slot = 0; slot < runs_[i].n_slots; ++slot) {
+        const size_t offset = static_cast<size_t>(slot) * static_cast<size_t>(shape_.head_dim);
+        kernels::UnpackKey(shape_.format, shape_.head_dim, slot_runs_[i], slot,
+                           runs_[i].keys_f32.data() + offset);
+        kernels::UnpackValue(shape_.format, shape_.head_dim, slot_runs_[i], slot,
+                             runs_[i].values_f32.data() + offset);
+      }
+    }
+  }
+
   // Encodes the floats anew, with fresh garbage behind the last slot.
   void Encode();
 
@@ -134,6 +148,7 @@ class ChunkData {
   }
 
   void EncodeI16(Run& run);
+  void EncodePacked(Run& run);
 
   ChunkShape shape_;
   std::mt19937 rng_;
@@ -165,21 +180,56 @@ inline void ChunkData::EncodeI16(Run& run) {
   }
 }
 
+inline void ChunkData::EncodePacked(Run& run) {
+  const int head_dim = shape_.head_dim;
+  for (int first = 0; first < run.n_slots; first += 64) {
+    const kernels::SlotGroup group{.format = shape_.format,
+                                   .head_dim = head_dim,
+                                   .n_valid = std::min(64, run.n_slots - first)};
+    const size_t bytes = kernels::KeyBytes(shape_.format, head_dim, first);
+    const auto offset = static_cast<size_t>(first) * static_cast<size_t>(head_dim);
+    float* value_scales =
+        run.value_scales.As<float>() + kernels::ValueScaleCount(shape_.format, first);
+    kernels::PackKeyGroup(
+        group, run.keys_f32.data() + offset, run.keys.data() + bytes,
+        run.key_scales.As<float>() + kernels::KeyScaleCount(shape_.format, head_dim, first));
+    kernels::PackValueGroup(group, run.values_f32.data() + offset, run.values.data() + bytes,
+                            value_scales);
+    // Garbage where no valid slot is, though packing leaves zeros there.
+    for (int slot = group.n_valid; slot < 64; ++slot) {
+      value_scales[kernels::ValueScaleIndex(slot)] = std::numeric_limits<float>::quiet_NaN();
+      value_scales[kernels::ValueMidIndex(slot)] = std::numeric_limits<float>::infinity();
+      for (int d = 0; d < head_dim; ++d) {
+        const auto key = kernels::KeyPlace(shape_.format, head_dim, slot, d);
+        const auto value = kernels::ValuePlace(shape_.format, head_dim, slot, d);
+        run.keys.data()[bytes + key.byte] ^= static_cast<std::byte>((rng_() & 3) << key.shift);
+        run.values.data()[bytes + value.byte] ^=
+            static_cast<std::byte>((rng_() & 3) << value.shift);
+      }
+    }
+  }
+}
+
 inline void ChunkData::Encode() {
   slot_runs_.clear();
   for (Run& run : runs_) {
-    const auto padded = static_cast<size_t>((run.n_slots + 63) / 64 * 64);
-    const auto head_dim = static_cast<size_t>(shape_.head_dim);
-    run.keys = AlignedBuffer(padded * head_dim * sizeof(int16_t));
-    run.values = AlignedBuffer(padded * head_dim * sizeof(int16_t));
-    run.key_scales = AlignedBuffer(padded * sizeof(float));
-    run.value_scales = AlignedBuffer(padded * sizeof(float));
-    run.log_weights = AlignedBuffer(padded * sizeof(float));
+    const int padded = (run.n_slots + 63) / 64 * 64;
+    run.keys = AlignedBuffer(kernels::KeyBytes(shape_.format, shape_.head_dim, padded));
+    run.values = AlignedBuffer(kernels::ValueBytes(shape_.format, shape_.head_dim, padded));
+    run.key_scales = AlignedBuffer(sizeof(float) *
+                                   kernels::KeyScaleCount(shape_.format, shape_.head_dim, padded));
+    run.value_scales =
+        AlignedBuffer(sizeof(float) * kernels::ValueScaleCount(shape_.format, padded));
+    run.log_weights = AlignedBuffer(sizeof(float) * static_cast<size_t>(padded));
     for (AlignedBuffer* buffer :
          {&run.keys, &run.values, &run.key_scales, &run.value_scales, &run.log_weights}) {
       FillGarbage(*buffer);
     }
-    EncodeI16(run);
+    if (shape_.format == kernels::KvFormat::kI16) {
+      EncodeI16(run);
+    } else {
+      EncodePacked(run);
+    }
     std::memcpy(run.log_weights.data(), run.log_weights_f32.data(),
                 run.log_weights_f32.size() * sizeof(float));
     slot_runs_.push_back(
