@@ -39,22 +39,28 @@ constexpr bool kMinIsSubtracted = IsSuper(kType);
 
 // ---- decoding -----------------------------------------------------------------------------------
 
-// `lines` points at this part of the block's first line.
+// Groups [kFirst, kFirst + kCount) of 8-bit codes. `lines` points at this part of the block's first
+// line, here and below.
+template <class V, int kFirst, int kCount>
+[[gnu::always_inline]] inline void DecodeBytes(const std::byte* lines, DecodedBlock<V>& out) {
+  Each<kCount>([&](auto i) {
+    const auto line = V::LoadLine(lines + (kFirst + i) * kLineBytes);
+    if constexpr (V::kHasByteDot) {
+      out.codes[kFirst + i] = line;
+    } else {
+      out.codes[kFirst + i] = V::And(line, V::Bytes(0x0f));
+      out.upper[kFirst + i] = V::And(V::template ShiftRight<4>(line), V::Bytes(0x0f));
+    }
+  });
+}
+
 template <class V, WeightType kType>
 [[gnu::always_inline]] inline void DecodeCodes(const std::byte* lines, DecodedBlock<V>& out) {
   constexpr int kBits = LayoutOf(kType).code_bits;
-  const auto low = V::Bytes(0x0f);
   if constexpr (kBits == 8) {
-    Each<8>([&](auto g) {
-      const auto line = V::LoadLine(lines + g * kLineBytes);
-      if constexpr (V::kHasByteDot) {
-        out.codes[g] = line;
-      } else {
-        out.codes[g] = V::And(line, low);
-        out.upper[g] = V::And(V::template ShiftRight<4>(line), low);
-      }
-    });
+    DecodeBytes<V, 0, 8>(lines, out);
   } else {
+    const auto low = V::Bytes(0x0f);
     Each<4>([&](auto p) {
       const auto line = V::LoadLine(lines + p * kLineBytes);
       out.codes[p] = V::And(line, low);
@@ -149,54 +155,108 @@ constexpr int kStartPlane = kType == WeightType::kQ8_0   ? kPlaneStart128
                             : kType == WeightType::kQ4_0 ? kPlaneStart8
                                                          : kPlaneStart32Low;
 
-// acc after the block. `planes` points at the row's plane 0.
+// Start value of the dot of half h. `planes` points at the row's plane 0.
+template <class V, WeightType kType>
+[[gnu::always_inline]] inline typename V::I Start(const float* planes, int n_rows, int h = 0) {
+  if constexpr (LayoutOf(kType).code_offset == 0) return V::Zero();
+  return V::BroadcastInt(planes + (kStartPlane<kType> + h) * n_rows);
+}
+
+// acc after the float steps of a block without halves.
+template <class V, WeightType kType>
+[[gnu::always_inline]] inline typename V::F FloatSteps(const DecodedBlock<V>& block,
+                                                       typename V::I dot, const float* planes,
+                                                       int n_rows, typename V::F acc) {
+  const auto d = V::Broadcast(planes + kPlaneStep * n_rows);
+  acc = V::Fma(V::ToFloat(dot), V::Mul(block.scale[0], d), acc);
+  if constexpr (LayoutOf(kType).has_min) {
+    const auto s = V::Broadcast(planes + kPlaneSum * n_rows);
+    acc = kMinIsSubtracted<kType> ? V::FmaNegated(block.min, s, acc) : V::Fma(block.min, s, acc);
+  }
+  return acc;
+}
+
+// acc after the block.
 template <class V, WeightType kType>
 [[gnu::always_inline]] inline typename V::F RowStep(const DecodedBlock<V>& block, const int8_t* q,
                                                     const float* planes, int n_rows,
                                                     typename V::F acc) {
-  constexpr PackedLayout kLayout = LayoutOf(kType);
-  const auto plane = [&](int p) __attribute__((always_inline)) { return planes + p * n_rows; };
-  const auto d = V::Broadcast(plane(kPlaneStep));
-  if constexpr (kLayout.has_halves) {
+  constexpr int kBits = LayoutOf(kType).code_bits;
+  if constexpr (LayoutOf(kType).has_halves) {
+    const auto d = V::Broadcast(planes + kPlaneStep * n_rows);
     Each<2>([&](auto h) {
-      const auto start = V::BroadcastInt(plane(kStartPlane<kType> + h));
-      const auto dot = Dot<V, kLayout.code_bits, 4 * h, 4>(block, q, start);
+      const auto dot = Dot<V, kBits, 4 * h, 4>(block, q, Start<V, kType>(planes, n_rows, h));
       acc = V::Fma(V::ToFloat(dot), V::Mul(block.scale[h], d), acc);
     });
     return acc;
   } else {
-    auto start = V::Zero();
-    if constexpr (kLayout.code_offset != 0) start = V::BroadcastInt(plane(kStartPlane<kType>));
-    const auto dot = Dot<V, kLayout.code_bits, 0, 8>(block, q, start);
-    acc = V::Fma(V::ToFloat(dot), V::Mul(block.scale[0], d), acc);
-    if constexpr (kLayout.has_min) {
-      const auto s = V::Broadcast(plane(kPlaneSum));
-      acc = kMinIsSubtracted<kType> ? V::FmaNegated(block.min, s, acc) : V::Fma(block.min, s, acc);
-    }
-    return acc;
+    const auto dot = Dot<V, kBits, 0, 8>(block, q, Start<V, kType>(planes, n_rows));
+    return FloatSteps<V, kType>(block, dot, planes, n_rows, acc);
   }
 }
 
 // ---- tiles of quantised weights -----------------------------------------------------------------
 
+// What one part of one block works on: the rows of a tile, and the part's columns in the
+// accumulators of its first row; rows are 16 floats apart.
+struct BlockRows {
+  const int8_t* codes;
+  const float* planes;
+  int n_rows;
+  float* acc;
+};
+
+template <class V, WeightType kType>
+[[gnu::always_inline]] inline void AccumulateBlock(const std::byte* lines, BlockRows rows,
+                                                   DecodedBlock<V>& block) {
+  DecodeCodes<V, kType>(lines, block);
+  for (int r = 0; r < rows.n_rows; ++r) {
+    float* acc = rows.acc + r * kPanelColumns;
+    V::Store(acc, RowStep<V, kType>(block, rows.codes + r * kActBlock, rows.planes + r, rows.n_rows,
+                                    V::Load(acc)));
+  }
+}
+
+// The same for 8-bit codes where their 16 vectors of nibbles do not fit the registers: the dots of
+// the first half of the block wait in memory.
+template <class V, WeightType kType>
+[[gnu::always_inline]] inline void AccumulateBlockInHalves(const std::byte* lines, BlockRows rows,
+                                                           DecodedBlock<V>& block) {
+  typename V::I dots[kMaxTileRows];
+  DecodeBytes<V, 0, 4>(lines, block);
+  for (int r = 0; r < rows.n_rows; ++r) {
+    const auto start = Start<V, kType>(rows.planes + r, rows.n_rows);
+    dots[r] = Dot<V, 8, 0, 4>(block, rows.codes + r * kActBlock, start);
+  }
+  DecodeBytes<V, 4, 4>(lines, block);
+  for (int r = 0; r < rows.n_rows; ++r) {
+    const auto dot = Dot<V, 8, 4, 4>(block, rows.codes + r * kActBlock, dots[r]);
+    float* acc = rows.acc + r * kPanelColumns;
+    V::Store(acc, FloatSteps<V, kType>(block, dot, rows.planes + r, rows.n_rows, V::Load(acc)));
+  }
+}
+
 // Modifies: acc [tile rows][16].
 template <class V, WeightType kType>
 void AccumulateTile(const PackedMatrix& w, const std::byte* panel, const ActTile& tile,
                     float* acc) {
+  constexpr bool kInHalves = LayoutOf(kType).code_bits == 8 && !V::kHasByteDot && V::kWidth < 16;
   const int n_blocks = w.k / kActBlock;
   for (int b = 0; b < n_blocks; ++b) {
     const std::byte* lines = panel + CodeOffset(kType, w.quant_offset, b);
-    for (size_t at = 0; at < CodeBytes(kType); at += kLineBytes)
+    for (size_t at = 0; at < CodeBytes(kType); at += kLineBytes) {
       V::Prefetch(lines + kPrefetchAhead + at);
+    }
     Each<V::kParts>([&](auto part) {
       DecodedBlock<V> block;
-      DecodeCodes<V, kType>(lines + part * 4 * V::kWidth, block);
       DecodeScales<V, kType>(panel, b, part * V::kWidth, block);
-      const int8_t* q = tile.Codes(b, 0);
-      const float* planes = tile.Scales(b, 0);
-      float* to = acc + part * V::kWidth;
-      for (int r = 0; r < tile.n_rows; ++r, q += kActBlock, ++planes, to += kPanelColumns) {
-        V::Store(to, RowStep<V, kType>(block, q, planes, tile.n_rows, V::Load(to)));
+      const BlockRows rows = {tile.Codes(b, 0), tile.Scales(b, 0), tile.n_rows,
+                              acc + part * V::kWidth};
+      const std::byte* part_lines = lines + part * 4 * V::kWidth;
+      if constexpr (kInHalves) {
+        AccumulateBlockInHalves<V, kType>(part_lines, rows, block);
+      } else {
+        AccumulateBlock<V, kType>(part_lines, rows, block);
       }
     });
   }
