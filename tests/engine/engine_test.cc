@@ -28,7 +28,7 @@ const std::string& TinyPath() {
   return file->Path();
 }
 
-EngineOptions Options() { return {.model_path = TinyPath(), .n_threads = 2}; }
+EngineOptions Options() { return {.model_path = TinyPath(), .n_threads = 1}; }
 
 decode::Request MakeRequest(int n_prompt, int max_tokens) {
   decode::Request request;

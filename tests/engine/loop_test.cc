@@ -128,8 +128,11 @@ TEST(Loop, RefusesWhenTooManyWait) {
   for (int i = 0; i < 20 && !was_refused; ++i) {
     auto channel = fixture.Add(MakeRequest(280, 200));
     was_refused = !channel.has_value();
-    if (was_refused) EXPECT_EQ(channel.error().code, ErrorCode::kResourceExhausted);
-    if (!was_refused) channels.push_back(*channel);
+    if (was_refused) {
+      EXPECT_EQ(channel.error().code, ErrorCode::kResourceExhausted);
+    } else {
+      channels.push_back(*channel);
+    }
   }
   EXPECT_TRUE(was_refused);
   for (const auto& channel : channels) channel->Cancel();
