@@ -88,7 +88,7 @@ int BlockLength(WeightType type);             // weights per GGUF block: 1, 32 o
 size_t GgufRowBytes(WeightType type, int k);  // bytes of one row as GGUF stores it
 // Allocates the packed form; PackPanels fills it, panels shared out by the caller's threads.
 PackedMatrix ShapePackedMatrix(WeightType type, int n, int k);
-// Shapes: gguf_rows [n, GgufRowBytes].
+// Shapes: gguf_rows [rows of these panels, GgufRowBytes], from row 16 * panel_begin on.
 void PackPanels(PackedMatrix& w, const std::byte* gguf_rows, int panel_begin, int panel_end);
 // One row of W in f32, as the definition dequantises it: embeddings. [4]
 void DequantizeRow(const PackedMatrix& w, int row, float* out);

@@ -1,5 +1,7 @@
 // GGUF rows into panels and back. Layout: packed_layout.h.
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/check.h"
@@ -11,14 +13,6 @@ namespace vericache::kernels {
 namespace {
 
 constexpr uint32_t kLowNibbles = 0x0f0f0f0f;
-
-// A block of 32 weights as GGUF stores it: codes and raw scales.
-struct GgufBlock {
-  uint8_t codes[kActBlock];
-  const std::byte* d = nullptr;  // f16
-  const std::byte* m = nullptr;  // f16: m or dmin
-  uint8_t sub_scale[2] = {};     // super-blocks: sc (of either half; Q6_K: signed), or sc and mn
-};
 
 uint8_t Byte(const std::byte* p) { return std::to_integer<uint8_t>(*p); }
 
@@ -37,33 +31,6 @@ float LoadF16(const std::byte* p) {
 
 // ---- reading GGUF -------------------------------------------------------------------------------
 
-void ReadQ8_0(const std::byte* block, GgufBlock& out) {
-  out.d = block;
-  for (int i = 0; i < kActBlock; ++i)
-    out.codes[i] = static_cast<uint8_t>(Byte(block + 2 + i) + 128);
-}
-
-// Q4_0, Q4_1, Q5_0, Q5_1: d, [m], [fifth bits], nibbles (inputs i and i + 16 in one byte).
-void ReadQ4Or5(const PackedLayout& layout, const std::byte* block, GgufBlock& out) {
-  out.d = block;
-  const std::byte* next = block + 2;
-  if (layout.has_min) {
-    out.m = next;
-    next += 2;
-  }
-  uint32_t fifth_bits = 0;
-  if (layout.code_bits == 5) {
-    fifth_bits = Load32(next);
-    next += 4;
-  }
-  for (int i = 0; i < 16; ++i) {
-    const uint32_t low = (Byte(next + i) & 15u) | (fifth_bits >> i & 1u) << 4;
-    const uint32_t high = (Byte(next + i) >> 4) | (fifth_bits >> (i + 16) & 1u) << 4;
-    out.codes[i] = static_cast<uint8_t>(low);
-    out.codes[i + 16] = static_cast<uint8_t>(high);
-  }
-}
-
 // The 6-bit scale and minimum of block j in the 12 bytes of a K super-block.
 void ReadSubScales(const std::byte* packed, int j, uint8_t (&out)[2]) {
   const auto at = [&](int i) { return static_cast<uint32_t>(Byte(packed + i)); };
@@ -76,83 +43,7 @@ void ReadSubScales(const std::byte* packed, int j, uint8_t (&out)[2]) {
   }
 }
 
-// Q4_K, Q5_K: d, dmin, 12 bytes of scales, [32 bytes of fifth bits], nibbles (blocks 2i and 2i + 1
-// in 32 bytes).
-void ReadQ4KOrQ5K(const PackedLayout& layout, const std::byte* super, int j, GgufBlock& out) {
-  out.d = super;
-  out.m = super + 2;
-  ReadSubScales(super + 4, j, out.sub_scale);
-  const bool has_fifth = layout.code_bits == 5;
-  const std::byte* fifth = super + 16;
-  const std::byte* nibbles = super + (has_fifth ? 48 : 16) + j / 2 * 32;
-  const int shift = j % 2 * 4;
-  for (int i = 0; i < kActBlock; ++i) {
-    uint32_t code = static_cast<uint32_t>(Byte(nibbles + i)) >> shift & 15u;
-    if (has_fifth) code |= (static_cast<uint32_t>(Byte(fifth + i)) >> j & 1u) << 4;
-    out.codes[i] = static_cast<uint8_t>(code);
-  }
-}
-
-// Q6_K: 128 bytes of low nibbles, 64 of upper bit pairs, 16 signed scales, d.
-void ReadQ6K(const std::byte* super, int j, GgufBlock& out) {
-  const int half = j / 4;
-  const int quarter = j % 4;
-  const std::byte* low = super + half * 64 + quarter % 2 * 32;
-  const std::byte* high = super + 128 + half * 32;
-  for (int i = 0; i < kActBlock; ++i) {
-    const uint32_t nibble = static_cast<uint32_t>(Byte(low + i)) >> quarter / 2 * 4 & 15u;
-    const uint32_t pair = static_cast<uint32_t>(Byte(high + i)) >> 2 * quarter & 3u;
-    out.codes[i] = static_cast<uint8_t>(nibble | pair << 4);
-  }
-  out.d = super + 208;
-  out.sub_scale[0] = Byte(super + 192 + 2 * j);
-  out.sub_scale[1] = Byte(super + 192 + 2 * j + 1);
-}
-
-GgufBlock ReadGguf(WeightType type, const std::byte* row, int block) {
-  const PackedLayout layout = LayoutOf(type);
-  const int in_super = block % kSuperBlocks;
-  const int gguf_block = IsSuper(type) ? block / kSuperBlocks : block;
-  const std::byte* p =
-      row + static_cast<size_t>(gguf_block) * static_cast<size_t>(layout.gguf_block_bytes);
-  GgufBlock out;
-  if (type == WeightType::kQ8_0) {
-    ReadQ8_0(p, out);
-  } else if (type == WeightType::kQ6K) {
-    ReadQ6K(p, in_super, out);
-  } else if (IsSuper(type)) {
-    ReadQ4KOrQ5K(layout, p, in_super, out);
-  } else {
-    ReadQ4Or5(layout, p, out);
-  }
-  return out;
-}
-
 // ---- lines of codes -----------------------------------------------------------------------------
-
-// `lines` is the block's first line, at this column's 4 bytes.
-void StoreCodes(int bits, const uint8_t* codes, std::byte* lines) {
-  const auto group = [&](int g) { return Load32(codes + 4 * g); };
-  if (bits == 8) {
-    for (int g = 0; g < 8; ++g) Store32(lines + g * kLineBytes, group(g));
-    return;
-  }
-  for (int p = 0; p < 4; ++p) {
-    Store32(lines + p * kLineBytes, (group(p) & kLowNibbles) | (group(p + 4) & kLowNibbles) << 4);
-  }
-  std::byte* upper = lines + 4 * kLineBytes;
-  if (bits == 5) {
-    uint32_t line = 0;
-    for (int g = 0; g < 8; ++g) line |= (group(g) >> 4 & 0x01010101u) << g;
-    Store32(upper, line);
-  } else if (bits == 6) {
-    for (int h = 0; h < 2; ++h) {
-      uint32_t line = 0;
-      for (int i = 0; i < 4; ++i) line |= (group(4 * h + i) >> 4 & 0x03030303u) << 2 * i;
-      Store32(upper + h * kLineBytes, line);
-    }
-  }
-}
 
 void LoadCodes(int bits, const std::byte* lines, uint8_t* codes) {
   const auto line = [&](int i) { return Load32(lines + i * kLineBytes); };
@@ -164,23 +55,189 @@ void LoadCodes(int bits, const std::byte* lines, uint8_t* codes) {
   }
 }
 
-void PackQuantizedColumn(PackedMatrix& w, const std::byte* row, std::byte* panel, int column) {
-  const PackedLayout layout = LayoutOf(w.type);
-  const int f16_at = column * 2;
-  for (int b = 0; b < w.k / kActBlock; ++b) {
-    const GgufBlock block = ReadGguf(w.type, row, b);
-    StoreCodes(layout.code_bits, block.codes,
-               panel + CodeOffset(w.type, w.quant_offset, b) + column * 4);
-    std::byte* scales = panel + (IsSuper(w.type) ? SuperOffset(w.type, b) : ScaleOffset(w.type, b));
-    std::memcpy(scales + f16_at, block.d, 2);
-    if (layout.has_min) std::memcpy(scales + kPlaneBytes + f16_at, block.m, 2);
-    if (!IsSuper(w.type)) continue;
-    const int j = b % kSuperBlocks;
-    const int first = layout.has_halves ? 2 * j : j;
-    const int second = layout.has_halves ? 2 * j + 1 : kSuperBlocks + j;
-    scales[kSuperSubScales + first * kPanelColumns + column] = std::byte{block.sub_scale[0]};
-    scales[kSuperSubScales + second * kPanelColumns + column] = std::byte{block.sub_scale[1]};
+// ---- GGUF codes to lines, a word at a time: 4 inputs of one column ----------------------------
+
+constexpr uint32_t kTopBits = 0x80808080;
+constexpr uint32_t kLowBits = 0x01010101;
+constexpr uint32_t kLowPairs = 0x03030303;
+constexpr int kMaxLines = 8;
+
+struct Words {
+  uint32_t line[kMaxLines];
+};
+
+// Q5_0 and Q5_1 keep fifth bits in the order of the inputs, lines keep those of group g in bit g of
+// each byte. For a byte of two groups: bit 0 and bit 1 of every byte of the entry.
+constexpr std::array<uint32_t, 256> SpreadTable() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    for (uint32_t j = 0; j < 4; ++j) {
+      table[byte] |= ((byte >> j & 1u) | (byte >> (4 + j) & 1u) << 1) << 8 * j;
+    }
   }
+  return table;
+}
+constexpr std::array<uint32_t, 256> kSpread = SpreadTable();
+
+Words CodesOfQ8_0(const std::byte* codes) {
+  Words words;
+  for (int g = 0; g < 8; ++g) words.line[g] = Load32(codes + 4 * g) ^ kTopBits;  // + 128
+  return words;
+}
+
+// Q4_0 to Q5_1 keep inputs i and i + 16 in one byte, as the lines do.
+Words CodesOfQ4OrQ5(int code_bits, const std::byte* p) {
+  Words words;
+  const std::byte* nibbles = code_bits == 5 ? p + 4 : p;
+  for (int i = 0; i < 4; ++i) words.line[i] = Load32(nibbles + 4 * i);
+  if (code_bits == 5) {
+    uint32_t line = 0;
+    for (int i = 0; i < 4; ++i) line |= kSpread[Byte(p + i)] << 2 * i;
+    words.line[4] = line;
+  }
+  return words;
+}
+
+Words CodesOfQ4KOrQ5K(int code_bits, const std::byte* super, int j) {
+  Words words;
+  const std::byte* nibbles = super + (code_bits == 5 ? 48 : 16) + j / 2 * 32;
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t a = Load32(nibbles + 4 * i);
+    const uint32_t b = Load32(nibbles + 4 * i + 16);
+    words.line[i] = j % 2 == 0 ? (a & kLowNibbles) | (b & kLowNibbles) << 4
+                               : (a >> 4 & kLowNibbles) | (b & ~kLowNibbles);
+  }
+  if (code_bits == 5) {
+    uint32_t line = 0;
+    for (int g = 0; g < 8; ++g) line |= (Load32(super + 16 + 4 * g) >> j & kLowBits) << g;
+    words.line[4] = line;
+  }
+  return words;
+}
+
+Words CodesOfQ6K(const std::byte* super, int j) {
+  Words words;
+  const int half = j / 4;
+  const int quarter = j % 4;
+  const std::byte* low = super + half * 64 + quarter % 2 * 32;
+  const std::byte* high = super + 128 + half * 32;
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t a = Load32(low + 4 * i);
+    const uint32_t b = Load32(low + 4 * i + 16);
+    words.line[i] = quarter < 2 ? (a & kLowNibbles) | (b & kLowNibbles) << 4
+                                : (a >> 4 & kLowNibbles) | (b & ~kLowNibbles);
+  }
+  for (int h = 0; h < 2; ++h) {
+    uint32_t line = 0;
+    for (int i = 0; i < 4; ++i) {
+      line |= (Load32(high + 16 * h + 4 * i) >> 2 * quarter & kLowPairs) << 2 * i;
+    }
+    words.line[4 + h] = line;
+  }
+  return words;
+}
+
+// The scales of block `b` of one column; those of a super-block come with each of its blocks.
+template <WeightType type>
+void PackScales(const std::byte* block, int b, int column, std::byte* panel) {
+  constexpr PackedLayout kLayout = LayoutOf(type);
+  const int f16_at = column * 2;
+  if constexpr (!IsSuper(type)) {
+    std::byte* scales = panel + ScaleOffset(type, b);
+    std::memcpy(scales + f16_at, block, 2);
+    if constexpr (kLayout.has_min) std::memcpy(scales + kPlaneBytes + f16_at, block + 2, 2);
+    return;
+  }
+  std::byte* scales = panel + SuperOffset(type, b);
+  std::byte* sub = scales + kSuperSubScales + column;
+  const int j = b % kSuperBlocks;
+  if constexpr (kLayout.has_halves) {
+    std::memcpy(scales + f16_at, block + 208, 2);
+    for (int h = 0; h < 2; ++h) sub[(2 * j + h) * kPanelColumns] = block[192 + 2 * j + h];
+  } else {
+    std::memcpy(scales + f16_at, block, 2);
+    std::memcpy(scales + kPlaneBytes + f16_at, block + 2, 2);
+    uint8_t pair[2];
+    ReadSubScales(block + 4, j, pair);
+    sub[j * kPanelColumns] = std::byte{pair[0]};
+    sub[(kSuperBlocks + j) * kPanelColumns] = std::byte{pair[1]};
+  }
+}
+
+template <WeightType type>
+Words CodesOf(const std::byte* block, int j) {
+  constexpr int kBits = LayoutOf(type).code_bits;
+  if constexpr (type == WeightType::kQ8_0) return CodesOfQ8_0(block + 2);
+  if constexpr (type == WeightType::kQ6K) return CodesOfQ6K(block, j);
+  if constexpr (IsSuper(type)) return CodesOfQ4KOrQ5K(kBits, block, j);
+  return CodesOfQ4OrQ5(kBits, block + (LayoutOf(type).has_min ? 4 : 2));
+}
+
+// rows: the first of the panel's. Blocks outside, columns inside: lines are written whole.
+template <WeightType type>
+void PackQuantizedPanel(const PackedMatrix& w, const std::byte* rows, int n_columns,
+                        std::byte* panel) {
+  constexpr PackedLayout kLayout = LayoutOf(type);
+  const size_t row_bytes = GgufRowBytes(type, w.k);
+  for (int b = 0; b < w.k / kActBlock; ++b) {
+    const int gguf_block = IsSuper(type) ? b / kSuperBlocks : b;
+    const std::byte* block = rows + static_cast<size_t>(gguf_block * kLayout.gguf_block_bytes);
+    std::byte* lines = panel + CodeOffset(type, w.quant_offset, b);
+    for (int c = 0; c < n_columns; ++c) {
+      const std::byte* column = block + static_cast<size_t>(c) * row_bytes;
+      const Words words = CodesOf<type>(column, b % kSuperBlocks);
+      for (int i = 0; i < kLayout.code_bits; ++i) {
+        Store32(lines + i * kLineBytes + c * 4, words.line[i]);
+      }
+      PackScales<type>(column, b, c, panel);
+    }
+  }
+}
+
+// In blocks of inputs: a whole column at a time would write all of the panel for each of them, one
+// input at a time would read 16 rows whose addresses may share a cache set.
+template <typename Item>
+void PackFloatPanel(const PackedMatrix& w, const std::byte* rows, int n_columns, std::byte* panel) {
+  const auto k = static_cast<size_t>(w.k);
+  for (size_t begin = 0; begin < k; begin += kActBlock) {
+    const size_t end = std::min(begin + kActBlock, k);
+    for (size_t c = 0; c < static_cast<size_t>(n_columns); ++c) {
+      for (size_t i = begin; i < end; ++i) {
+        std::memcpy(panel + (i * kPanelColumns + c) * sizeof(Item),
+                    rows + (c * k + i) * sizeof(Item), sizeof(Item));
+      }
+    }
+  }
+}
+
+using PackPanel = void (*)(const PackedMatrix& w, const std::byte* rows, int n_columns,
+                           std::byte* panel);
+
+PackPanel PackPanelOf(WeightType type) {
+  switch (type) {
+    case WeightType::kF32:
+      return PackFloatPanel<uint32_t>;
+    case WeightType::kF16:
+    case WeightType::kBf16:
+      return PackFloatPanel<uint16_t>;
+    case WeightType::kQ8_0:
+      return PackQuantizedPanel<WeightType::kQ8_0>;
+    case WeightType::kQ4_0:
+      return PackQuantizedPanel<WeightType::kQ4_0>;
+    case WeightType::kQ4_1:
+      return PackQuantizedPanel<WeightType::kQ4_1>;
+    case WeightType::kQ5_0:
+      return PackQuantizedPanel<WeightType::kQ5_0>;
+    case WeightType::kQ5_1:
+      return PackQuantizedPanel<WeightType::kQ5_1>;
+    case WeightType::kQ4K:
+      return PackQuantizedPanel<WeightType::kQ4K>;
+    case WeightType::kQ5K:
+      return PackQuantizedPanel<WeightType::kQ5K>;
+    case WeightType::kQ6K:
+      return PackQuantizedPanel<WeightType::kQ6K>;
+  }
+  return nullptr;
 }
 
 float LoadFloat(WeightType type, const std::byte* p) {
@@ -232,20 +289,13 @@ PackedMatrix ShapePackedMatrix(WeightType type, int n, int k) {
 }
 
 void PackPanels(PackedMatrix& w, const std::byte* gguf_rows, int panel_begin, int panel_end) {
+  const PackPanel pack = PackPanelOf(w.type);
   const size_t row_bytes = GgufRowBytes(w.type, w.k);
-  const size_t item = row_bytes / static_cast<size_t>(w.k);  // of a float type
-  for (int n = panel_begin * kPanelColumns; n < panel_end * kPanelColumns && n < w.n; ++n) {
-    const std::byte* row = gguf_rows + static_cast<size_t>(n) * row_bytes;
-    std::byte* panel = w.data.data() + static_cast<size_t>(n / kPanelColumns) * w.panel_bytes;
-    const int column = n % kPanelColumns;
-    if (IsQuantized(w.type)) {
-      PackQuantizedColumn(w, row, panel, column);
-      continue;
-    }
-    std::byte* to = panel + static_cast<size_t>(column) * item;
-    for (size_t k = 0; k < static_cast<size_t>(w.k); ++k) {
-      std::memcpy(to + k * kPanelColumns * item, row + k * item, item);
-    }
+  for (int p = panel_begin; p < panel_end; ++p) {
+    const int n_columns = std::min(kPanelColumns, w.n - p * kPanelColumns);
+    const auto skipped = static_cast<size_t>((p - panel_begin) * kPanelColumns);
+    pack(w, gguf_rows + skipped * row_bytes, n_columns,
+         w.data.data() + static_cast<size_t>(p) * w.panel_bytes);
   }
 }
 

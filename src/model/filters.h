@@ -21,7 +21,7 @@ struct FilterParams {
   float presence_penalty = 0.0f;
   float frequency_penalty = 0.0f;
   int penalty_last_n = 64;
-  std::vector<std::pair<TokenId, float>> logit_bias;
+  std::vector<std::pair<TokenId, float>> logit_bias = {};
 };
 
 struct Candidate {

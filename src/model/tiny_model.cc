@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "model/architectures.h"
+#include "model/llama_log.h"
 #include "model/tiny_vocab.h"
 
 namespace vericache::model {
@@ -81,8 +82,10 @@ class TinyModelWriter {
     WriteKeys();
     WriteTokenizer();
     WriteTensors();
+    const LlamaErrors errors;
     if (!gguf_write_to_file(gguf_.get(), path.c_str(), false)) {
-      return MakeError(ErrorCode::kInternal, "{}: cannot be written", path);
+      return MakeError(ErrorCode::kInternal, "{}: cannot be written: {}", path,
+                       errors.Text("no reason given"));
     }
     return {};
   }

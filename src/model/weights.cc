@@ -125,12 +125,7 @@ struct WeightLoader::Request {
 
   // rows: those of the run.
   void Pack(const std::byte* rows, const Run& run) {
-    // PackPanels counts rows from the first of the matrix.
-    const size_t skipped = static_cast<size_t>(run.panel_begin) * kPanelColumns *
-                           kernels::GgufRowBytes(matrix->type, matrix->k);
-    const auto first_row =
-        reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(rows) - skipped);
-    kernels::PackPanels(*matrix, first_row, run.panel_begin, run.panel_end);
+    kernels::PackPanels(*matrix, rows, run.panel_begin, run.panel_end);
   }
 
   TensorDigest Digest() const {

@@ -77,9 +77,13 @@ TEST_P(Packing, PanelsMayBePackedInAnyOrder) {
   const GgufRows rows(GetParam(), 70, 256, 3);
   const PackedMatrix whole = Pack(rows);
   PackedMatrix parts = ShapePackedMatrix(GetParam(), 70, 256);
-  PackPanels(parts, rows.data(), 3, 5);
-  PackPanels(parts, rows.data(), 0, 1);
-  PackPanels(parts, rows.data(), 1, 3);
+  const auto from = [&](int panel) {
+    const auto first_row = static_cast<size_t>(panel * kPanelColumns);
+    return rows.data() + first_row * GgufRowBytes(GetParam(), 256);
+  };
+  PackPanels(parts, from(3), 3, 5);
+  PackPanels(parts, from(0), 0, 1);
+  PackPanels(parts, from(1), 1, 3);
   ASSERT_EQ(parts.data.size(), whole.data.size());
   EXPECT_EQ(std::memcmp(parts.data.data(), whole.data.data(), whole.data.size()), 0);
 }
