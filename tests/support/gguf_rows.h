@@ -5,11 +5,13 @@
 // would notice.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "kernels/types.h"
@@ -90,9 +92,22 @@ class GgufRows {
     row_bytes_ = static_cast<size_t>(k / size.weights) * static_cast<size_t>(size.bytes);
     bytes_.resize(row_bytes_ * static_cast<size_t>(n));
     for (auto& byte : bytes_) byte = static_cast<std::byte>(rng() & 255u);
-    for (size_t at = 0; at < bytes_.size(); at += static_cast<size_t>(size.bytes)) {
-      SetScales(&bytes_[at], rng);
-    }
+    SetAllScales(rng);
+  }
+
+  // Rows read from a file.
+  GgufRows(WeightType type, int n, int k, std::vector<std::byte> bytes)
+      : type_(type),
+        n_(n),
+        k_(k),
+        row_bytes_(bytes.size() / static_cast<size_t>(n)),
+        bytes_(std::move(bytes)) {}
+
+  // Makes every code byte the same: the ends of integer sums.
+  void FillCodes(std::byte value) {
+    std::fill(bytes_.begin(), bytes_.end(), value);
+    std::mt19937 rng(1);
+    SetAllScales(rng);
   }
 
   WeightType type() const { return type_; }
@@ -126,6 +141,13 @@ class GgufRows {
     return bits;
   }
   static unsigned At(const std::byte* p, int i) { return std::to_integer<unsigned>(p[i]); }
+
+  void ScaleSuperBlock(const std::byte* p, int j, LiteralBlock& out) const;
+
+  void SetAllScales(std::mt19937& rng) {
+    const auto step = static_cast<size_t>(SizeOf(type_).bytes);
+    for (size_t at = 0; at < bytes_.size(); at += step) SetScales(&bytes_[at], rng);
+  }
 
   void SetScales(std::byte* block, std::mt19937& rng) {
     const auto half = [&](int at) {  // either sign, 2^-11 to 2^-4; one in 32 is 0 or subnormal
@@ -171,6 +193,24 @@ class GgufRows {
   size_t row_bytes_;
   std::vector<std::byte> bytes_;
 };
+
+// The scales of block j of the super-block at p: 6 bits of sc and mn, or for Q6_K 8 bits a half.
+inline void GgufRows::ScaleSuperBlock(const std::byte* p, int j, LiteralBlock& out) const {
+  if (type_ == WeightType::kQ4K || type_ == WeightType::kQ5K) {
+    const unsigned sc = j < 4 ? At(p, 4 + j) & 63u : (At(p, 8 + j) & 15u) | (At(p, j) >> 6) << 4;
+    const unsigned mn = j < 4 ? At(p, 8 + j) & 63u : At(p, 8 + j) >> 4 | (At(p, 4 + j) >> 6) << 4;
+    out.scale[0] *= static_cast<float>(sc);
+    out.min = -(out.min * static_cast<float>(mn));
+  }
+  out.scale[1] = out.scale[0];
+  if (type_ == WeightType::kQ6K) {
+    out.has_halves = true;
+    for (int h = 0; h < 2; ++h) {
+      const auto sc = static_cast<int8_t>(At(p, 192 + 2 * j + h));
+      out.scale[h] = HalfValue(Half(p + 208)) * static_cast<float>(sc);
+    }
+  }
+}
 
 inline LiteralBlock GgufRows::Block(int n, int block) const {
   const BlockSize size = SizeOf(type_);
@@ -231,21 +271,7 @@ inline LiteralBlock GgufRows::Block(int n, int block) const {
         break;
     }
   }
-  if (type_ == WeightType::kQ4K || type_ == WeightType::kQ5K) {
-    const int j = in_super;
-    const unsigned sc = j < 4 ? At(p, 4 + j) & 63u : (At(p, 8 + j) & 15u) | (At(p, j) >> 6) << 4;
-    const unsigned mn = j < 4 ? At(p, 8 + j) & 63u : At(p, 8 + j) >> 4 | (At(p, 4 + j) >> 6) << 4;
-    out.scale[0] *= static_cast<float>(sc);
-    out.min = -(out.min * static_cast<float>(mn));
-  }
-  out.scale[1] = out.scale[0];
-  if (type_ == WeightType::kQ6K) {
-    out.has_halves = true;
-    for (int h = 0; h < 2; ++h) {
-      const auto sc = static_cast<int8_t>(At(p, 192 + 2 * in_super + h));
-      out.scale[h] = f16(208) * static_cast<float>(sc);
-    }
-  }
+  ScaleSuperBlock(p, in_super, out);
   return out;
 }
 
