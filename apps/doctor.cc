@@ -15,6 +15,7 @@
 #include "apps/summary.h"
 #include "apps/version.h"
 #include "base/thread_team.h"
+#include "engine/self_test.h"
 #include "kernels/kernels.h"
 #include "kernels/numerics.h"
 
@@ -55,13 +56,19 @@ void PrintSpeeds(const kernels::KernelTable& kernels) {
       kernels.name);
 }
 
-// Returns false if a path failed.
+// One line per path, with its self-test where it runs. Returns false if a path gave other bits than
+// the definition.
 bool PrintPaths() {
   bool is_good = true;
   for (const KernelPath& path : CompiledPaths()) {
-    fmt::print("path       {:<11} {}\n", path.name,
-               path.is_available ? "available"
-                                 : "compiled, but this CPU lacks its instructions: untested here");
+    const auto kernels = kernels::SelectKernels(path.name);
+    std::string verdict = "compiled, untested: this CPU lacks its instructions";
+    if (kernels) {
+      const Status status = engine::SelfTest(**kernels);
+      verdict = status ? "self-test passed" : "self-test FAILED: " + status.error().message;
+      is_good = is_good && status.has_value();
+    }
+    fmt::print("path       {:<11} {}\n", path.name, verdict);
   }
   return is_good;
 }

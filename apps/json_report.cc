@@ -1,10 +1,13 @@
 #include "apps/json_report.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "kernels/numerics.h"
 
@@ -31,15 +34,18 @@ Json TokenIds(const std::vector<TokenId>& tokens) {
   return ids;
 }
 
+// 0.8f as 0.8: the shortest number that is this float, as the user wrote it.
+double Shortest(float number) { return std::stod(fmt::format("{}", number)); }
+
 Json SamplingObject(const decode::SamplingParams& sampling) {
   return {{"seed", sampling.seed},
-          {"temperature", sampling.temperature},
+          {"temperature", Shortest(sampling.temperature)},
           {"top_k", sampling.filters.top_k},
-          {"top_p", sampling.filters.top_p},
-          {"min_p", sampling.filters.min_p},
-          {"repeat_penalty", sampling.filters.repeat_penalty},
-          {"presence_penalty", sampling.filters.presence_penalty},
-          {"frequency_penalty", sampling.filters.frequency_penalty}};
+          {"top_p", Shortest(sampling.filters.top_p)},
+          {"min_p", Shortest(sampling.filters.min_p)},
+          {"repeat_penalty", Shortest(sampling.filters.repeat_penalty)},
+          {"presence_penalty", Shortest(sampling.filters.presence_penalty)},
+          {"frequency_penalty", Shortest(sampling.filters.frequency_penalty)}};
 }
 
 Json LogprobsArray(const std::vector<decode::TokenLogprobs>& logprobs) {

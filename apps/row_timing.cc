@@ -70,10 +70,7 @@ bool TimedSequence::Run(int n_rows, model::LogitRows logits) {
       .kv = &kv_,
       .logits = logits,
       .tap = nullptr};
-  const auto results = pass_.Run({&group, 1});
-  const auto finite = results[0].is_finite;
-  return std::all_of(finite.begin(), finite.end(),
-                     [](uint8_t is_finite) { return is_finite != 0; });
+  return pass_.Run({&group, 1})[0].are_all_rows_finite;
 }
 
 Status TimedSequence::GrowTo(int depth) {
