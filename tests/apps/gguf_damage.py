@@ -15,7 +15,7 @@ class Gguf:
         self.at = 8
         n_tensors, n_keys = self._take("Q"), self._take("Q")
         self.values = {}   # key: (type, offset of the value)
-        self.tensors = {}  # name: {"dims": offset, "type": offset, "offset": offset}
+        self.tensors = {}  # name: {field of its record: offset of the field}
         self.alignment = 32
         for _ in range(n_keys):
             key = self._text()
@@ -57,6 +57,10 @@ class Gguf:
     def put(self, offset, form, *values):
         struct.pack_into("<" + form, self.bytes, offset, *values)
         return self
+
+    def put_tensor(self, name, field, form, *values):
+        """Another "n_dims", "dims", "type" or "offset" in a tensor's record."""
+        return self.put(self.tensors[name][field], form, *values)
 
     def put_text(self, key, text):
         """Another text of the same length."""
