@@ -1,4 +1,5 @@
-// The list of methods, and specs: "name:key=value,...", chained with "+": "snapkv:keep=0.25+kivi:bits=4".
+// The list of methods, and how a spec becomes a compressor: "name:key=value,...", chained with "+",
+// as in "snapkv:keep=0.25+kivi:bits=4".
 #pragma once
 
 #include <memory>
@@ -11,14 +12,15 @@
 
 namespace vericache::compress {
 
-// Errors: kInvalidArgument for an unknown name or key, or a value out of range, with the list of what exists.
+// Errors: kInvalidArgument for an unknown name or key, or a value out of range, with the list of
+//         what exists.
 Result<std::unique_ptr<Compressor>> MakeCompressor(std::string_view spec);
 
 // What `--help` and the docs show, one entry per method.
 struct MethodInfo {
   std::string_view name;
   std::string_view summary;
-  std::string_view parameters;  // "keep=0.25 window=64"
+  std::string parameters;  // with their defaults: "keep=0.25,window=64"; empty if there are none
 };
 // User-facing methods, in listing order. The hostile test method is not among them.
 std::vector<MethodInfo> ListMethods();
