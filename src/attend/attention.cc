@@ -80,7 +80,6 @@ Attention::Worker::Worker(Attention& owner) : owner_(owner) {
   const int head_dim = owner.shape_.head_dim;
   for (int format = 0; format < kKvFormatCount; ++format) {
     const kernels::AttentionKernels& kernels = owner.kernels_.attention[format];
-    if (kernels.chunk == nullptr) continue;
     packed_[format].queries = AlignedBuffer(kernels.query_bytes(kMaxTaskRows, head_dim));
     scratch_.Ensure(kernels.scratch_bytes(kMaxTaskRows, head_dim));
   }

@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "kernels/kv_layout.h"
-#include "kernels/kv_pack.h"
 #include "kernels/numerics.h"
 #include "kernels/paths.h"
 
@@ -177,7 +176,8 @@ struct Packed {
   static float Score(const Query& query, int head_dim, SlotPlace place) {
     int32_t idot = 0;  // below 32767 * 128 * 256
     for (int d = 0; d < head_dim; ++d) {
-      idot += query.codes[d] * CenteredKeyCode(kFormat, head_dim, place.run->keys, place.slot, d);
+      idot += query.codes[d] *
+              CenteredCode(kFormat, KeyPlace(kFormat, head_dim, place.slot, d), place.run->keys);
     }
     return Fma(static_cast<float>(idot), query.step, query.mid + Bias(place));
   }
@@ -189,7 +189,7 @@ struct Packed {
     return place.run->value_scales[ValueMidIndex(place.slot)];
   }
   static int ValueCode(int head_dim, SlotPlace place, int c) {
-    return CenteredValueCode(kFormat, head_dim, place.run->values, place.slot, c);
+    return CenteredCode(kFormat, ValuePlace(kFormat, head_dim, place.slot, c), place.run->values);
   }
   static float WeightRange(const float* p) {
     float range = 0.0f;

@@ -143,14 +143,17 @@ struct ChunkRead {
 // ---- scores -------------------------------------------------------------------------------------
 
 // The tiles of a format, by how they prefetch.
+// Rows that do not fit one tile are cut evenly: no tile has less than half of the largest.
 template <class Codes>
 struct KeyTiles {
-  static constexpr auto kRows = std::make_integer_sequence<int, Codes::kKeyRows>();
+  static constexpr int kHalf = Codes::kKeyRows / 2;
+  static constexpr auto kRows = std::make_integer_sequence<int, Codes::kKeyRows - kHalf + 1>();
   static constexpr auto kWideRows = std::make_integer_sequence<int, Codes::kWideKeyRows>();
-  static constexpr auto kWide = ScoreTiles<Codes, V::kWideKeyVecs, kToL2>(kWideRows);
-  static constexpr auto kFew = ScoreTiles<Codes, V::kKeyVecs, kToL2>(kRows);
-  static constexpr auto kFirst = ScoreTiles<Codes, V::kKeyVecs, Codes::kManyHint>(kRows);
-  static constexpr auto kNext = ScoreTiles<Codes, V::kKeyVecs, kNone>(kRows);
+  static constexpr auto kWide = ScoreTiles<Codes, V::kWideKeyVecs, kToL2, 1>(kWideRows);
+  static constexpr auto kFew = ScoreTiles<Codes, V::kKeyVecs, kToL2, kHalf>(kRows);
+  static constexpr auto kFirst = ScoreTiles<Codes, V::kKeyVecs, Codes::kManyHint, kHalf>(kRows);
+  static constexpr auto kNext = ScoreTiles<Codes, V::kKeyVecs, kNone, kHalf>(kRows);
+  static_assert(Codes::kWideKeyRows + 1 >= kHalf);
 };
 
 // Scores of all rows for the 64 slots at `slot` of a run; garbage where invisible.
@@ -181,11 +184,15 @@ template <class Codes>
       tile.rows = queries.rows + row;
       tile.scores = scores + static_cast<ptrdiff_t>(row) * kScorePitch + chunk_slot + x;
       using Tiles = KeyTiles<Codes>;
-      const auto run_tile = is_wide  ? Tiles::kWide.of_rows[n_rows]
-                            : is_few ? Tiles::kFew.of_rows[n_rows]
-                            : t == 0 ? Tiles::kFirst.of_rows[n_rows]
-                                     : Tiles::kNext.of_rows[n_rows];
-      run_tile(tile);
+      if (is_wide) {
+        Tiles::kWide.Run(n_rows, tile);
+      } else if (is_few) {
+        Tiles::kFew.Run(n_rows, tile);
+      } else if (t == 0) {
+        Tiles::kFirst.Run(n_rows, tile);
+      } else {
+        Tiles::kNext.Run(n_rows, tile);
+      }
     }
   }
 }
@@ -303,13 +310,16 @@ template <class Codes>
 
 template <class Codes>
 struct SumTiles {
-  static constexpr auto kRows = std::make_integer_sequence<int, Codes::kValueRows>();
-  static constexpr auto kFew = ValueTiles<Codes, V::kValueVecs, kToL2>(kRows);
-  static constexpr auto kFirst = ValueTiles<Codes, V::kValueVecs, Codes::kManyHint>(kRows);
-  static constexpr auto kNext = ValueTiles<Codes, V::kValueVecs, kNone>(kRows);
+  static constexpr int kHalf = Codes::kValueRows / 2;
+  static constexpr auto kAnyRows = std::make_integer_sequence<int, Codes::kValueRows>();
+  static constexpr auto kRows = std::make_integer_sequence<int, Codes::kValueRows - kHalf + 1>();
+  static constexpr auto kFew = ValueTiles<Codes, V::kValueVecs, kToL2, 1>(kAnyRows);
+  static constexpr auto kFirst = ValueTiles<Codes, V::kValueVecs, Codes::kManyHint, kHalf>(kRows);
+  static constexpr auto kNext = ValueTiles<Codes, V::kValueVecs, kNone, kHalf>(kRows);
   // Dims that do not fill a tile.
-  static constexpr auto kTwo = ValueTiles<Codes, 2, Codes::kManyHint>(kRows);
-  static constexpr auto kOne = ValueTiles<Codes, 1, Codes::kManyHint>(kRows);
+  static constexpr auto kTwo = ValueTiles<Codes, 2, Codes::kManyHint, 1>(kAnyRows);
+  static constexpr auto kOne = ValueTiles<Codes, 1, Codes::kManyHint, 1>(kAnyRows);
+  static_assert(kFewRows >= Codes::kValueRows);
 };
 
 // out += weights times the values of the sub-block at `slot` of a run.
@@ -342,12 +352,17 @@ template <class Codes>
       tile.values = run.values + static_cast<size_t>(slot) * read.slot_bytes + vec_offset;
       tile.prefetch = prefetch + vec_offset;
       tile.out = task.out + static_cast<ptrdiff_t>(row) * task.head_dim + v * kWidth;
-      const auto run_tile = n == 1              ? Tiles::kOne.of_rows[n_rows]
-                            : n < V::kValueVecs ? Tiles::kTwo.of_rows[n_rows]
-                            : is_few            ? Tiles::kFew.of_rows[n_rows]
-                            : t == 0            ? Tiles::kFirst.of_rows[n_rows]
-                                                : Tiles::kNext.of_rows[n_rows];
-      run_tile(tile);
+      if (n == 1) {
+        Tiles::kOne.Run(n_rows, tile);
+      } else if (n < V::kValueVecs) {
+        Tiles::kTwo.Run(n_rows, tile);
+      } else if (is_few) {
+        Tiles::kFew.Run(n_rows, tile);
+      } else if (t == 0) {
+        Tiles::kFirst.Run(n_rows, tile);
+      } else {
+        Tiles::kNext.Run(n_rows, tile);
+      }
       v += n;
     }
   }

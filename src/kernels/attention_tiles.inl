@@ -303,19 +303,22 @@ template <class Codes, int kRows, int kVecs, int kHint>
 
 // ---- tiles by number of rows --------------------------------------------------------------------
 
-template <class Tile, int kMaxRows>
+template <class Tile, int kMinRows, int kCount>
 struct TilesByRows {
-  void (*of_rows[kMaxRows + 1])(const Tile&);
+  void (*tiles[kCount])(const Tile&);
+  void Run(int n_rows, const Tile& tile) const { tiles[n_rows - kMinRows](tile); }
 };
 
-template <class Codes, int kVecs, int kHint, int... kRows>
-constexpr TilesByRows<KeyTile, sizeof...(kRows)> ScoreTiles(std::integer_sequence<int, kRows...>) {
-  return {{nullptr, ScoreTile<Codes, kRows + 1, kVecs, kHint>...}};
+// Tiles of kMinRows, kMinRows + 1, ... rows.
+template <class Codes, int kVecs, int kHint, int kMinRows, int... kMore>
+constexpr TilesByRows<KeyTile, kMinRows, sizeof...(kMore)> ScoreTiles(
+    std::integer_sequence<int, kMore...>) {
+  return {{ScoreTile<Codes, kMinRows + kMore, kVecs, kHint>...}};
 }
-template <class Codes, int kVecs, int kHint, int... kRows>
-constexpr TilesByRows<ValueTile, sizeof...(kRows)> ValueTiles(
-    std::integer_sequence<int, kRows...>) {
-  return {{nullptr, ValueSumTile<Codes, kRows + 1, kVecs, kHint>...}};
+template <class Codes, int kVecs, int kHint, int kMinRows, int... kMore>
+constexpr TilesByRows<ValueTile, kMinRows, sizeof...(kMore)> ValueTiles(
+    std::integer_sequence<int, kMore...>) {
+  return {{ValueSumTile<Codes, kMinRows + kMore, kVecs, kHint>...}};
 }
 
 // Rows cut into tiles as even as possible; the last is a largest one.

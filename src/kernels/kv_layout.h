@@ -97,6 +97,12 @@ constexpr size_t ValueScaleCount(KvFormat format, int n_slots) {
 // [n/64][2][head_dim]. Values: scale and mid per slot, value_scales [n/64][2][64].
 
 constexpr int CodeCenter(KvFormat format) { return 1 << (CodeBits(format) - 1); }
+// The code at a place minus the center: what the exact dots multiply.
+constexpr int CenteredCode(KvFormat format, CodePlace place, const std::byte* codes) {
+  const auto byte = static_cast<uint8_t>(codes[place.byte]);
+  if (format == KvFormat::kQ8) return static_cast<int8_t>(byte);
+  return (byte >> place.shift & ((1 << CodeBits(format)) - 1)) - CodeCenter(format);
+}
 constexpr size_t KeyScaleIndex(int head_dim, int slot, int dim) {
   return static_cast<size_t>(slot / kSubBlockSlots) * 2 * static_cast<size_t>(head_dim) +
          static_cast<size_t>(dim);

@@ -40,13 +40,6 @@ void StoreCode(KvFormat format, CodePlace place, int code, std::byte* out) {
   }
 }
 
-int CenteredCode(KvFormat format, CodePlace place, const std::byte* codes) {
-  const auto byte = static_cast<uint8_t>(codes[place.byte]);
-  if (format == KvFormat::kQ8) return static_cast<int8_t>(byte);
-  const int mask = (1 << CodeBits(format)) - 1;
-  return (byte >> place.shift & mask) - CodeCenter(format);
-}
-
 }  // namespace
 
 void PackKeyGroup(const SlotGroup& group, const float* keys, std::byte* out, float* scales) {
@@ -97,19 +90,12 @@ void PackValueGroup(const SlotGroup& group, const float* values, std::byte* out,
   }
 }
 
-int CenteredKeyCode(KvFormat format, int head_dim, const std::byte* keys, int slot, int dim) {
-  return CenteredCode(format, KeyPlace(format, head_dim, slot, dim), keys);
-}
-
-int CenteredValueCode(KvFormat format, int head_dim, const std::byte* values, int slot, int dim) {
-  return CenteredCode(format, ValuePlace(format, head_dim, slot, dim), values);
-}
-
 void UnpackKey(KvFormat format, int head_dim, const SlotRun& run, int slot, float* out) {
   for (int d = 0; d < head_dim; ++d) {
-    out[d] = Fma(run.key_scales[KeyScaleIndex(head_dim, slot, d)],
-                 static_cast<float>(CenteredKeyCode(format, head_dim, run.keys, slot, d)),
-                 run.key_scales[KeyMidIndex(head_dim, slot, d)]);
+    out[d] =
+        Fma(run.key_scales[KeyScaleIndex(head_dim, slot, d)],
+            static_cast<float>(CenteredCode(format, KeyPlace(format, head_dim, slot, d), run.keys)),
+            run.key_scales[KeyMidIndex(head_dim, slot, d)]);
   }
 }
 
@@ -117,8 +103,10 @@ void UnpackValue(KvFormat format, int head_dim, const SlotRun& run, int slot, fl
   const float scale = run.value_scales[ValueScaleIndex(slot)];
   const float mid = run.value_scales[ValueMidIndex(slot)];
   for (int d = 0; d < head_dim; ++d) {
-    out[d] = Fma(scale,
-                 static_cast<float>(CenteredValueCode(format, head_dim, run.values, slot, d)), mid);
+    out[d] = Fma(
+        scale,
+        static_cast<float>(CenteredCode(format, ValuePlace(format, head_dim, slot, d), run.values)),
+        mid);
   }
 }
 

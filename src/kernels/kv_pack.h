@@ -30,8 +30,4 @@ void PackValueGroup(const SlotGroup& group, const float* values, std::byte* out,
 void UnpackKey(KvFormat format, int head_dim, const SlotRun& run, int slot, float* out);
 void UnpackValue(KvFormat format, int head_dim, const SlotRun& run, int slot, float* out);
 
-// The code of (slot, dim), as stored minus the center: what the exact dots multiply.
-int CenteredKeyCode(KvFormat format, int head_dim, const std::byte* keys, int slot, int dim);
-int CenteredValueCode(KvFormat format, int head_dim, const std::byte* values, int slot, int dim);
-
 }  // namespace vericache::kernels

@@ -13,31 +13,29 @@ TEST(S22F32Weights, DraftedEqualsPlainForEveryWeightType) {
   int64_t n_rejected = 0;
   for (const char* type : {"f32", "f16", "bf16", "q4_0"}) {
     for (const auto architecture : {model::Architecture::kLlama, model::Architecture::kQwen2}) {
+      const float temperature = architecture == model::Architecture::kLlama ? 0.0f : 0.8f;
       const testing_support::TinyModel tiny({.architecture = architecture, .weight_type = type});
-      for (const float temperature : {0.0f, 0.8f}) {
-        decode::Request request;
-        request.prompt = testing_support::RandomPrompt(577, 4);
-        request.max_tokens = 40;
-        request.ignore_eos = true;
-        request.hash_logits = true;
-        request.sampling = {.temperature = temperature, .seed = 5};
-        decode::Request plain = request;
-        plain.mode = decode::Mode::kFull;
-        const auto full = testing_support::RunSolo(tiny, plain);
-        for (const char* spec : {"identity", "snapkv", "kivi:bits=2", "centroid", "hostile"}) {
-          SCOPED_TRACE(fmt::format("{} {} T {}", type, spec, temperature));
-          request.compressor = spec;
-          request.draft_len = 7;
-          const auto drafted =
-              testing_support::RunSolo(tiny, request, {.n_threads = 2, .prefill_chunk = 100});
-          testing_support::ExpectIdentical(drafted, full);
-          n_accepted += drafted.stats.accepted;
-          n_rejected += drafted.stats.drafted - drafted.stats.accepted;
-        }
+      decode::Request request;
+      request.prompt = testing_support::RandomPrompt(577, 4);
+      request.max_tokens = 24;
+      request.ignore_eos = true;
+      request.hash_logits = true;
+      request.sampling = {.temperature = temperature, .seed = 5};
+      decode::Request plain = request;
+      plain.mode = decode::Mode::kFull;
+      const auto full = testing_support::RunSolo(tiny, plain);
+      for (const char* spec : {"identity", "snapkv+kivi:bits=4", "hostile"}) {
+        SCOPED_TRACE(fmt::format("{} {} T {}", type, spec, temperature));
+        request.compressor = spec;
+        request.draft_len = 7;
+        const auto drafted = testing_support::RunSolo(tiny, request, {.prefill_chunk = 100});
+        testing_support::ExpectIdentical(drafted, full);
+        n_accepted += drafted.stats.accepted;
+        n_rejected += drafted.stats.drafted - drafted.stats.accepted;
       }
     }
   }
-  EXPECT_GT(n_accepted, 100);
+  EXPECT_GT(n_accepted, 50);
   EXPECT_GT(n_rejected, 100);
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -34,6 +35,51 @@ inline void SetPattern(ChunkData& data, Visible pattern) {
     }
     return 0;
   });
+}
+
+// Data at the edges of the arithmetic.
+enum class Data {
+  kNormal,
+  kParallel,  // every key and value parallel to the queries: largest sums of codes
+  kTiny,      // steps just above the smallest: products underflow, some to -0
+  kZeros,     // no key, no value, every third query 0
+  kHuge,      // up to 1e15
+};
+
+inline void Reshape(ChunkData& data, Data kind) {
+  if (kind == Data::kNormal) return;
+  const ChunkShape& shape = data.shape();
+  std::mt19937 rng(shape.seed + 5);
+  const auto reshape = [&](float* x, bool is_query, int index) {
+    for (int d = 0; d < shape.head_dim; ++d) {
+      const float sign = (d * 7 / 3) % 2 == 0 ? 1.0f : -1.0f;
+      if (kind == Data::kParallel) {
+        x[d] = sign * (index % 5 == 0 && !is_query ? -2.0f : 2.0f);
+      } else if (kind == Data::kTiny) {
+        x[d] = (rng() % 2 == 0 ? 1.0f : -1.0f) * 0x1p-75f * static_cast<float>(1 + rng() % 3);
+      } else if (kind == Data::kHuge) {
+        x[d] *= is_query ? 1e3f : 1e12f;
+      } else if (!is_query || index % 3 == 0) {
+        x[d] = 0.0f;
+      }
+    }
+  };
+  const int n_queries = (shape.n_rows + shape.group - 1) / shape.group * shape.group;
+  for (int row = 0; row < n_queries; ++row) reshape(data.mutable_query(row), true, row);
+  for (int slot = 0; slot < data.SlotCount(); ++slot) {
+    reshape(data.mutable_key(slot), false, slot);
+    reshape(data.mutable_value(slot), false, slot);
+  }
+  data.Encode();
+}
+
+// A few ways to cut n slots into runs whose lengths, but for the last, are multiples of 64.
+inline std::vector<int> RunsOf(int n_slots, uint32_t seed) {
+  const int sub_blocks = (n_slots - 1) / 64;
+  if (sub_blocks == 0 || seed % 3 == 0) return {n_slots};
+  const int cut = seed % 3 == 1 ? (sub_blocks + 1) / 2 * 64 : 64;
+  if (seed % 2 == 0 && n_slots - cut > 128) return {cut, 64, n_slots - cut - 64};
+  return {cut, n_slots - cut};
 }
 
 // First row and count of the subsets of n_rows rows that a path is run on.
@@ -90,10 +136,14 @@ inline std::string Describe(const ChunkShape& shape, Visible pattern) {
          std::to_string(static_cast<int>(pattern)) + " seed " + std::to_string(shape.seed);
 }
 
+// The reference runs all rows at once, a path every subset: equality also shows that a row does not
+// depend on which other rows share the pass.
 inline void ExpectPathsEqualReference(const ChunkShape& shape, Visible pattern,
-                                      const std::vector<int>& row_counts) {
-  SCOPED_TRACE(Describe(shape, pattern));
+                                      const std::vector<int>& row_counts,
+                                      Data kind = Data::kNormal) {
+  SCOPED_TRACE(Describe(shape, pattern) + " data " + std::to_string(static_cast<int>(kind)));
   ChunkData data(shape);
+  Reshape(data, kind);
   SetPattern(data, pattern);
   const ChunkResult reference = RunChunk(kernels::RefKernels(), data, 0, shape.n_rows);
   for (const kernels::KernelTable* path : kernels::AvailableKernels()) {

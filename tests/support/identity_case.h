@@ -27,7 +27,7 @@ struct IdentityCase {
   uint64_t seed = 1;
   float temperature = 0;
   decode::TailPolicy tail;
-  int max_tokens = 48;
+  int max_tokens = 28;
 
   std::string Describe() const {
     return fmt::format(
