@@ -17,7 +17,7 @@ TEST(D7ThreadsAndIsa, ChangeNothing) {
   for (const auto architecture : {model::Architecture::kLlama, model::Architecture::kQwen2}) {
     const testing_support::TinyModelFile file({.architecture = architecture});
     decode::Request drafted;
-    drafted.prompt = testing_support::RandomPrompt(530, 2);
+    drafted.prompt = testing_support::RandomPrompt(150, 2);
     drafted.max_tokens = 16;
     drafted.ignore_eos = true;
     drafted.hash_logits = true;
