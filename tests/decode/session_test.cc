@@ -289,7 +289,6 @@ TEST(Session, ReportsLogprobsOfEveryToken) {
 }
 
 // ---- rows that went wrong -----------------------------------------------------------------------
-
 TEST(Session, OnlyACommittedWrongRowFailsTheRequest) {
   for (const DraftKind kind : kAllKinds) {
     for (const int position : {149, 150, 155, 170}) {
@@ -339,7 +338,6 @@ TEST(Session, AWrongDraftRowOnlyEndsTheDraft) {
 }
 
 // ---- the body and the tail ----------------------------------------------------------------------
-
 TEST(Session, CompressesAtPrefillEndAndEveryInterval) {
   ScriptedOptions options{.tail = {.n_recent = 64, .interval = 128}};
   ScriptedSession run(MakeRequest(1000, 600), HashedScript(DraftKind::kSometimes), options);
@@ -393,7 +391,6 @@ TEST(Session, ACoarseGrainWaitsForIt) {
 }
 
 // ---- auto and lossy -----------------------------------------------------------------------------
-
 TEST(Session, AutoDraftsWhenItPaysAndOnlyThen) {
   Request request = MakeRequest(1000, 400);
   request.draft_len = std::nullopt;
@@ -465,7 +462,6 @@ TEST(Session, LossyFailsOnAWrongRow) {
 }
 
 // ---- ends ---------------------------------------------------------------------------------------
-
 TEST(Session, CancelEndsItInEveryPhase) {
   for (int n_steps = 0; n_steps < 14; ++n_steps) {
     ScriptedSession run(MakeRequest(300, 60), HashedScript(DraftKind::kSometimes),

@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(All, WeightsOfType,
                          ::testing::Values("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0",
                                            "q5_1", "q4_K", "q5_K", "q6_K", "q2_K", "q3_K", "iq4_nl",
                                            "iq4_xs"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& type) { return type.param; });
 
 class WeightLoaderTest : public ::testing::Test {
  protected:
