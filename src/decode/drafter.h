@@ -4,7 +4,7 @@
 // when the tail has grown by an interval, the body is made anew and takes over all of it but the
 // newest tokens. Only verified tokens are ever compressed: merges cannot be undone. Everything is
 // done when a draft is about to begin, so a session that drafts nothing pays nothing.
-// Threads: one user at a time. Source: VeriCache (arXiv 2605.17613); docs/decisions on write-back.
+// Threads: one user at a time. Source: VeriCache (arXiv 2605.17613); docs/decisions/0021.
 #pragma once
 
 #include <memory>
