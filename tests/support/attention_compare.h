@@ -129,7 +129,10 @@ inline ::testing::AssertionResult EqualRows(const ChunkResult& whole, const Chun
 
 inline std::string Describe(const ChunkShape& shape, Visible pattern) {
   std::string runs;
-  for (const int n : shape.run_slots) runs += (runs.empty() ? "" : "+") + std::to_string(n);
+  for (const int n : shape.run_slots) {
+    if (!runs.empty()) runs += '+';
+    runs += std::to_string(n);
+  }
   return "format " + std::to_string(static_cast<int>(shape.format)) + " head_dim " +
          std::to_string(shape.head_dim) + " slots " + runs + " bias " +
          std::to_string(shape.has_log_weights) + " visible " +
