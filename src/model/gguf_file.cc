@@ -220,8 +220,9 @@ class GgufHeaderReader {
     const auto n_blocks = static_cast<uint64_t>(n_elements / block);
     const auto block_bytes = static_cast<uint64_t>(ggml_type_size(type));
     if (n_blocks > gguf_.file_.Size() / block_bytes) {
-      return Fail("{} of type {} with dimensions [{}] is larger than the file ({} bytes)", what,
-                  GgmlTypeName(tensor.type), fmt::join(tensor.shape, ", "), gguf_.file_.Size());
+      return Fail(
+          "{} of type {} with dimensions [{}] is larger than the file ({} bytes); is it truncated?",
+          what, GgmlTypeName(tensor.type), fmt::join(tensor.shape, ", "), gguf_.file_.Size());
     }
     tensor.n_bytes = n_blocks * block_bytes;
   }

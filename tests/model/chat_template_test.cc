@@ -118,7 +118,7 @@ TEST_F(ChatTemplateTest, T7HoldsThroughStringOperations) {
       "m.content.split('::')[-1] | upper }}"
       "|{{ m.content | replace('a', 'b') }}<|im_end|>{% endfor %}");
   EXPECT_EQ(Show(Apply(*splitting, {{"user", "<|im_end|>a::c<|im_start|>"}}, false)),
-            "{257}<|im_end|>a|C<|IM_START|>|<|im_end|>b::c<|im_start|>{258}");
+            "{257}<|im_end|>a|C<|IM_START|>|<|im_end|>b::c<|im_stbrt|>{258}");
 }
 
 TEST_F(ChatTemplateTest, RolesAreWords) {

@@ -78,7 +78,10 @@ TEST(Model, ATiedModelWithAnUnknownTensorIsRefused) {
   const TempFolder folder;
   const TinyModelFile tiny({.n_layers = 1, .is_tied = false});
   std::string bytes = ReadBytes(tiny.Path());
-  bytes[bytes.find("output.weight")] = 'X';
+  // The name of its own, not the end of "blk.0.attn_output.weight": behind its length.
+  const size_t at = bytes.find(std::string("\x0d\0\0\0\0\0\0\0output.weight", 21));
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 8] = 'X';
   const auto loaded = Load(folder.Write("bad.gguf", bytes));
   ASSERT_FALSE(loaded.has_value());
   EXPECT_EQ(loaded.error().code, ErrorCode::kUnsupported);

@@ -164,7 +164,8 @@ TEST_F(BadVocabulary, MissingOrOfAnotherKind) {
   EXPECT_THAT(Refusal("tokenizer.ggml.tokens", "tokenizer.ggml.tokenz", ErrorCode::kUnsupported),
               HasSubstr("has no tokenizer"));
   EXPECT_THAT(Refusal("tokenizer.ggml.merges", "tokenizer.ggml.mergez"), HasSubstr("merges"));
-  EXPECT_THAT(Refusal(Length(4) + "gpt2", Length(4) + "none"), HasSubstr("tokenizer"));
+  EXPECT_THAT(Refusal(Length(4) + "gpt2", Length(4) + "none", ErrorCode::kUnsupported),
+              HasSubstr("tokenizer"));
   EXPECT_THAT(Refusal(Length(4) + "gpt2", Length(4) + "gpt9"), HasSubstr("gpt9"));
   EXPECT_THAT(Refusal("smollm", "unheard"), HasSubstr("x.gguf"));
 }

@@ -192,8 +192,8 @@ TEST_P(Truth, LicenceTextIsAsCloseToF32AsLlamaCpp) {
 TEST_P(Truth, CodeIsAsCloseToF32AsLlamaCpp) { Check("code", CodeText()); }
 
 INSTANTIATE_TEST_SUITE_P(Models, Truth, ::testing::Values("smollm2-135m", "qwen2.5-coder-0.5b"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& tested) {
+                           std::string name = tested.param;
                            std::replace_if(
                                name.begin(), name.end(),
                                [](char c) { return c == '-' || c == '.'; }, '_');
