@@ -11,7 +11,7 @@ namespace vericache::decode {
 namespace {
 
 // Longer drafts than this gain little even when all is accepted: a round's fixed cost is spread
-// over enough tokens, while one rejection wastes more (docs/benchmarks.md).
+// over enough tokens, while one rejection wastes more.
 constexpr int kMaxAutoDraftLen = 64;
 
 // Penalties that look back over the whole context.
