@@ -78,7 +78,7 @@ PROPERTY(Tokenizer, BringsBackRandomUnicode, 500) {
   EXPECT_EQ(Decode(tokenizer, tokenizer.Encode(text)), text);
 }
 
-PROPERTY(Tokenizer, BringsBackRandomBytes, 300) {
+PROPERTY(Tokenizer, BringsBackRandomBytes, 100) {
   const std::string text = RandomBytes(rng, rng.In(0, 200));
   EXPECT_EQ(Decode(Tiny(), Tiny().Encode(text)), text);
   EXPECT_EQ(Decode(Tiny(), Tiny().EncodeWithControl(text)), text);
