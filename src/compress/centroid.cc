@@ -71,6 +71,7 @@ class Centroid final : public Compressor {
 
  private:
   void Merge(const Job& job, const HeadBudget& budget, kv::HeadSlots& slots) const {
+    kv::HeadSlots merged(slots.head_dim);
     for (int round = job.round; slots.Count() > budget.n_slots; ++round) {
       std::vector<MergePair> pairs = MatchChunks(
           slots,
@@ -79,7 +80,8 @@ class Centroid final : public Compressor {
       const int n_pairs =
           std::min(slots.Count() - budget.n_slots, static_cast<int>(std::ceil(share)));
       if (n_pairs == 0) return;
-      slots = MergePairs(slots, BestPairs(std::move(pairs), n_pairs), *job.kernels);
+      MergePairs(slots, BestPairs(std::move(pairs), n_pairs), *job.kernels, merged);
+      std::swap(slots, merged);
     }
   }
 

@@ -8,12 +8,24 @@
 namespace vericache::compress {
 namespace {
 
-// Keys are encoded so that no dot of two of them reaches 2^31; keys so tiny that their norm was
-// lost wrap around, as in attention.
-int32_t Dot(const int16_t* a, const int16_t* b, int head_dim) {
-  uint32_t sum = 0;
-  for (int dim = 0; dim < head_dim; ++dim) sum += static_cast<uint32_t>(a[dim] * b[dim]);
-  return static_cast<int32_t>(sum);
+constexpr int kDotsAtOnce = 4;
+
+// Dots of one key with a few others at once: they share the loop. Keys are encoded so that no dot
+// of two of them reaches 2^31; keys so tiny that their norm was lost wrap around, as in attention.
+void DotFew(const int16_t* a, const int16_t* const (&b)[kDotsAtOnce], int head_dim,
+            int32_t (&dots)[kDotsAtOnce]) {
+  const int16_t* b0 = b[0];
+  const int16_t* b1 = b[1];
+  const int16_t* b2 = b[2];
+  const int16_t* b3 = b[3];
+  uint32_t sums[kDotsAtOnce] = {};
+  for (int dim = 0; dim < head_dim; ++dim) {
+    sums[0] += static_cast<uint32_t>(a[dim] * b0[dim]);
+    sums[1] += static_cast<uint32_t>(a[dim] * b1[dim]);
+    sums[2] += static_cast<uint32_t>(a[dim] * b2[dim]);
+    sums[3] += static_cast<uint32_t>(a[dim] * b3[dim]);
+  }
+  for (int i = 0; i < kDotsAtOnce; ++i) dots[i] = static_cast<int32_t>(sums[i]);
 }
 
 // 1 / |codes| of every key of the middle, 0 for a zero key. Codes alone give the cosine: the steps
@@ -79,14 +91,22 @@ std::vector<MergePair> MatchChunks(const kv::HeadSlots& slots, const Middle& mid
   for (int begin = middle.begin; begin < middle.end; begin += middle.chunk) {
     const int end = std::min(begin + middle.chunk, middle.end);
     if (end - begin < 2) break;  // a lone slot has no b
+    const int last_b = begin + 1 + (end - begin - 2) / 2 * 2;
     for (int a = begin; a < end; a += 2) {
       MergePair best{.a = a, .b = -1};
-      for (int b = begin + 1; b < end; b += 2) {
-        const int32_t dot = Dot(slots.KeyCodes(a), slots.KeyCodes(b), slots.head_dim);
-        const double cosine = dot * inverse_of(b) * inverse_of(a);
-        if (best.b >= 0 && cosine <= best.cosine) continue;
-        best.b = b;
-        best.cosine = cosine;
+      for (int first_b = begin + 1; first_b < end; first_b += 2 * kDotsAtOnce) {
+        const int16_t* keys[kDotsAtOnce];
+        int32_t dots[kDotsAtOnce];
+        for (int i = 0; i < kDotsAtOnce; ++i) {
+          keys[i] = slots.KeyCodes(std::min(first_b + 2 * i, last_b));
+        }
+        DotFew(slots.KeyCodes(a), keys, slots.head_dim, dots);
+        for (int b = first_b; b <= std::min(first_b + 2 * (kDotsAtOnce - 1), last_b); b += 2) {
+          const double cosine = dots[(b - first_b) / 2] * inverse_of(b) * inverse_of(a);
+          if (best.b >= 0 && cosine <= best.cosine) continue;
+          best.b = b;
+          best.cosine = cosine;
+        }
       }
       pairs.push_back(best);
     }
@@ -107,8 +127,8 @@ std::vector<MergePair> BestPairs(std::vector<MergePair> pairs, int n_pairs) {
   return pairs;
 }
 
-kv::HeadSlots MergePairs(const kv::HeadSlots& slots, std::span<const MergePair> pairs,
-                         const kernels::KernelTable& kernels) {
+void MergePairs(const kv::HeadSlots& slots, std::span<const MergePair> pairs,
+                const kernels::KernelTable& kernels, kv::HeadSlots& merged) {
   constexpr int kStays = -1;
   // The b each slot joins; a b joins itself.
   std::vector<int> joins(static_cast<size_t>(slots.Count()), kStays);
@@ -124,7 +144,7 @@ kv::HeadSlots MergePairs(const kv::HeadSlots& slots, std::span<const MergePair> 
   }
   std::sort(members.begin(), members.end());
 
-  kv::HeadSlots merged(slots.head_dim);
+  merged.Clear();
   merged.Reserve(slots.Count());
   Cluster cluster(slots.head_dim);
   auto next = members.begin();
@@ -140,7 +160,6 @@ kv::HeadSlots MergePairs(const kv::HeadSlots& slots, std::span<const MergePair> 
       cluster.AppendTo(merged, slots.positions[i], kernels);
     }
   }
-  return merged;
 }
 
 }  // namespace vericache::compress

@@ -40,7 +40,8 @@ std::vector<MergePair> BestPairs(std::vector<MergePair> pairs, int n_pairs);
 // weighted by degree, the degree is the sum, the position is that of b. Everything else stays bit
 // for bit; the merged a are gone.
 // Requires: pairs ascending by a; no slot is an a and a b.
-kv::HeadSlots MergePairs(const kv::HeadSlots& slots, std::span<const MergePair> pairs,
-                         const kernels::KernelTable& kernels);
+// Modifies: merged, which loses what it held.
+void MergePairs(const kv::HeadSlots& slots, std::span<const MergePair> pairs,
+                const kernels::KernelTable& kernels, kv::HeadSlots& merged);
 
 }  // namespace vericache::compress

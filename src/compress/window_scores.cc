@@ -30,7 +30,7 @@ struct Chunk {
   int begin;  // in the segment
 };
 
-// exp2 of x <= 0; -inf gives 0.
+// exp2 of x <= 0; -inf gives 0. Without a branch, so that loops over it vectorise.
 inline float Exp2Unfused(float x) {
   const float z = x + kernels::kRoundBias;
   const float f = x - (z - kernels::kRoundBias);
@@ -39,8 +39,8 @@ inline float Exp2Unfused(float x) {
   p = p * f + kernels::kExp2C2;
   p = p * f + kernels::kExp2C1;
   p = p * f + 1.0f;
-  const float scaled = kernels::BitsFloat(kernels::FloatBits(p) + (kernels::FloatBits(z) << 23));
-  return x >= kernels::kExp2Floor ? scaled : 0.0f;
+  const uint32_t kept = x >= kernels::kExp2Floor ? ~uint32_t{0} : uint32_t{0};
+  return kernels::BitsFloat((kernels::FloatBits(p) + (kernels::FloatBits(z) << 23)) & kept);
 }
 
 float MaxOf(const float* scores, float max) {
@@ -56,13 +56,13 @@ float MaxOf(const float* scores, float max) {
 
 // scores = exp2(scores - max); lanes += their sums.
 void ExpInPlace(float* scores, float max, float (&lanes)[kLanes]) {
+  for (int i = 0; i < kChunkSlots; ++i) scores[i] = Exp2Unfused(scores[i] - max);
+  float sums[kLanes];
+  std::copy_n(lanes, kLanes, sums);
   for (int i = 0; i < kChunkSlots; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const float e = Exp2Unfused(scores[i + lane] - max);
-      scores[i + lane] = e;
-      lanes[lane] += e;
-    }
+    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += scores[i + lane];
   }
+  std::copy_n(sums, kLanes, lanes);
 }
 
 void AddScaled(const float* e, float scale, int n, float* sums) {

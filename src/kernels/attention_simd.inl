@@ -20,14 +20,16 @@ constexpr int RoundUpToSubBlock(int n_slots) {
 // ---- scratch ------------------------------------------------------------------------------------
 
 struct Scratch {
-  float* scores;         // [rows][kScorePitch]
-  int32_t* words;        // [rows][kWeightPitch]
-  WeightRow* weights;    // [rows]
-  float* tail;           // [2][64] value scales and mids of a sub-block that is only partly visible
-  PackedQueries folded;  // packed formats
+  float* scores;       // [rows][kScorePitch]
+  int32_t* words;      // [rows][kWeightPitch]
+  WeightRow* weights;  // [rows]
+  float* tail;         // [2][64] value scales and mids of a sub-block that is only partly visible
+  PackedQueries folded[2];  // packed formats: queries of this group of slots and of the next
 
   Scratch(std::byte* memory, int n_rows)
-      : folded(memory + RowBytes(n_rows) + sizeof(float) * 2 * kSubBlockSlots, n_rows) {
+      : folded{
+            PackedQueries(memory + FoldedOffset(n_rows), n_rows),
+            PackedQueries(memory + FoldedOffset(n_rows) + PackedQueries::Bytes(n_rows), n_rows)} {
     const auto rows = static_cast<size_t>(n_rows);
     scores = reinterpret_cast<float*>(memory);
     words = reinterpret_cast<int32_t*>(scores + rows * kScorePitch);
@@ -36,11 +38,13 @@ struct Scratch {
   }
   template <class Codes>
   static size_t Bytes(int n_rows, int /*head_dim*/) {
-    return RowBytes(n_rows) + sizeof(float) * 2 * kSubBlockSlots +
-           (Codes::kIsPacked ? PackedQueries::Bytes(n_rows) : 0);
+    return FoldedOffset(n_rows) + (Codes::kIsPacked ? 2 * PackedQueries::Bytes(n_rows) : 0);
   }
 
  private:
+  static size_t FoldedOffset(int n_rows) {
+    return RowBytes(n_rows) + sizeof(float) * 2 * kSubBlockSlots;
+  }
   static size_t RowBytes(int n_rows) {
     return static_cast<size_t>(n_rows) *
            (sizeof(float) * (kScorePitch + kWeightPitch) + sizeof(WeightRow));
@@ -56,88 +60,59 @@ int PresentSlots(const AttentionTask& task) {
   return n_slots;
 }
 
-// Slots some row sees, and the sub-blocks that hold them.
-struct Extent {
-  int n_visible = 0;  // of the row that sees most
-  int n_slots = 0;    // rounded up to 64
+// 64 slots of a chunk.
+struct SlotGroupPlace {
+  const SlotRun* run;
+  int slot;  // within the run
+};
 
-  explicit Extent(const AttentionTask& task) {
+// The groups of one chunk that some row sees, in slot order.
+template <class Codes>
+struct ChunkRead {
+  explicit ChunkRead(const AttentionTask& chunk)
+      : task(chunk),
+        slot_bytes(KeyBytes(Codes::kFormat, chunk.head_dim, kSubBlockSlots) / kSubBlockSlots) {
     const int n_present = PresentSlots(task);
     for (int row = 0; row < task.n_rows; ++row) {
       if (task.n_visible[row] > n_visible) n_visible = task.n_visible[row];
     }
     if (n_visible > n_present) n_visible = n_present;
-    n_slots = RoundUpToSubBlock(n_visible);
+    const int n_needed = RoundUpToSubBlock(n_visible) / kSubBlockSlots;
+    for (const SlotRun* run = task.runs.data(); n_groups < n_needed; ++run) {
+      for (int slot = 0; slot < run->n_slots && n_groups < n_needed; slot += kSubBlockSlots) {
+        groups[n_groups++] = {run, slot};
+      }
+    }
   }
 
-  // Slots of the extent that a row sees.
-  int VisibleTo(const AttentionTask& task, int row) const {
+  // Slots that a row sees.
+  int VisibleTo(int row) const {
     const int limit = task.n_visible[row] < n_visible ? task.n_visible[row] : n_visible;
     return limit > 0 ? limit : 0;
   }
-};
-
-// Calls body(run, first slot of the run in the chunk, slots to read) for the runs of the extent.
-template <class Body>
-[[gnu::always_inline]] inline void ForRuns(const AttentionTask& task, const Extent& extent,
-                                           Body&& body) {
-  const SlotRun* run = task.runs.data();
-  for (int first = 0; first < extent.n_slots; ++run) {
-    const int rest = extent.n_slots - first;
-    const int padded = RoundUpToSubBlock(run->n_slots);
-    body(*run, first, rest < padded ? rest : padded);
-    first += padded;
+  int SlotCount() const { return n_groups * kSubBlockSlots; }
+  const std::byte* Keys(const SlotGroupPlace& group) const {
+    return group.run->keys + static_cast<size_t>(group.slot) * slot_bytes;
   }
-}
-
-// The bytes of a chunk in the order they are read: keys of all runs, values of all runs, and what
-// the caller reads next.
-class ReadOrder {
- public:
-  ReadOrder(const AttentionTask& task, const Extent& extent, size_t slot_bytes) {
-    ForRuns(task, extent, [&](const SlotRun& run, int, int n_slots) {
-      pieces_[n_pieces_++] = {run.keys, static_cast<size_t>(n_slots) * slot_bytes};
-    });
-    const int n_runs = n_pieces_;
-    ForRuns(task, extent, [&](const SlotRun& run, int, int) {
-      const size_t bytes = pieces_[n_pieces_ - n_runs].bytes;
-      pieces_[n_pieces_++] = {run.values, bytes};
-    });
-    if (task.prefetch != nullptr) pieces_[n_pieces_++] = {task.prefetch, 0};
+  const std::byte* Values(const SlotGroupPlace& group) const {
+    return group.run->values + static_cast<size_t>(group.slot) * slot_bytes;
+  }
+  // Address of what is read `n_slots` slots into the chunk: keys, values, what the caller reads
+  // next.
+  const std::byte* At(int n_slots) const {
+    const int g = n_slots / kSubBlockSlots;
+    const size_t rest = static_cast<size_t>(n_slots % kSubBlockSlots) * slot_bytes;
+    if (g < n_groups) return Keys(groups[g]) + rest;
+    if (g < 2 * n_groups) return Values(groups[g - n_groups]) + rest;
+    const size_t past = static_cast<size_t>(n_slots - 2 * SlotCount()) * slot_bytes;
+    return task.prefetch != nullptr ? task.prefetch + past : Values(groups[n_groups - 1]);
   }
 
-  // Where the byte at `offset` lies; past the end, where the last piece would go on.
-  const std::byte* At(size_t offset) const {
-    int i = 0;
-    while (i + 1 < n_pieces_ && offset >= pieces_[i].bytes) offset -= pieces_[i++].bytes;
-    return pieces_[i].begin + offset;
-  }
-
- private:
-  struct Piece {
-    const std::byte* begin;
-    size_t bytes;
-  };
-  Piece pieces_[2 * kSubBlocks + 1];
-  int n_pieces_ = 0;
-};
-
-// One chunk of one format.
-template <class Codes>
-struct ChunkRead {
   const AttentionTask& task;
-  Extent extent;
   size_t slot_bytes;
-  ReadOrder order;
-
-  explicit ChunkRead(const AttentionTask& chunk)
-      : task(chunk),
-        extent(chunk),
-        slot_bytes(KeyBytes(Codes::kFormat, chunk.head_dim, kSubBlockSlots) / kSubBlockSlots),
-        order(chunk, extent, slot_bytes) {}
-
-  // Address of what is read `slot` slots into the chunk, values following keys.
-  const std::byte* At(int slot) const { return order.At(static_cast<size_t>(slot) * slot_bytes); }
+  int n_visible = 0;  // slots that some row sees
+  int n_groups = 0;
+  SlotGroupPlace groups[kSubBlocks];
 };
 
 // ---- scores -------------------------------------------------------------------------------------
@@ -156,12 +131,13 @@ struct KeyTiles {
   static_assert(Codes::kWideKeyRows + 1 >= kHalf);
 };
 
-// Scores of all rows for the 64 slots at `slot` of a run; garbage where invisible.
+// Scores of all rows for a group; garbage where invisible.
 template <class Codes>
-[[gnu::always_inline]] inline void ScoreGroup(const ChunkRead<Codes>& read, const SlotRun& run,
-                                              int slot, int chunk_slot,
+[[gnu::always_inline]] inline void ScoreGroup(const ChunkRead<Codes>& read, int g,
                                               const PackedQueries& queries, float* scores) {
+  using Tiles = KeyTiles<Codes>;
   const AttentionTask& task = read.task;
+  const auto [run, slot] = read.groups[g];
   const RowTiles tiles(task.n_rows, Codes::kKeyRows);
   const bool is_few = task.n_rows <= kFewRows;
   const bool is_wide = tiles.Largest() <= Codes::kWideKeyRows;
@@ -170,20 +146,20 @@ template <class Codes>
   tile.group_bytes = kKeyGroup * read.slot_bytes;
   tile.n_steps = task.head_dim / (Codes::kWords * Codes::kTermsPerWord);
   for (int x = 0; x < kSubBlockSlots; x += step) {
+    const int chunk_slot = g * kSubBlockSlots + x;
     // The distance shrinks from two tiles to one; the softmax makes up for it.
-    const int done = (chunk_slot + x) / 4 + step / 4;
+    const int done = chunk_slot / 4 + step / 4;
     const int ahead = is_few ? 2 * step - (done < step ? done : step) : step;
-    tile.keys = run.keys + static_cast<size_t>(slot + x) * read.slot_bytes;
-    tile.slot_scales = run.key_scales + slot + x;
-    tile.log_weights = run.log_weights != nullptr ? run.log_weights + slot + x : kNoLogWeights;
-    tile.prefetch = read.At(chunk_slot + x + ahead);
+    tile.keys = read.Keys(read.groups[g]) + static_cast<size_t>(x) * read.slot_bytes;
+    tile.slot_scales = run->key_scales + slot + x;
+    tile.log_weights = run->log_weights != nullptr ? run->log_weights + slot + x : kNoLogWeights;
+    tile.prefetch = read.At(chunk_slot + ahead);
     for (int t = 0; t < tiles.count; ++t) {
       const int row = tiles.Begin(t);
       const int n_rows = tiles.Size(t);
       tile.words = queries.words + static_cast<ptrdiff_t>(row) * kQueryPitch;
       tile.rows = queries.rows + row;
-      tile.scores = scores + static_cast<ptrdiff_t>(row) * kScorePitch + chunk_slot + x;
-      using Tiles = KeyTiles<Codes>;
+      tile.scores = scores + static_cast<ptrdiff_t>(row) * kScorePitch + chunk_slot;
       if (is_wide) {
         Tiles::kWide.Run(n_rows, tile);
       } else if (is_few) {
@@ -200,18 +176,22 @@ template <class Codes>
 template <class Codes>
 void ScoreChunk(const ChunkRead<Codes>& read, const Scratch& scratch) {
   const AttentionTask& task = read.task;
-  ForRuns(task, read.extent, [&](const SlotRun& run, int first, int n_slots) {
-    for (int slot = 0; slot < n_slots; slot += kSubBlockSlots) {
-      if constexpr (Codes::kIsPacked) {
-        FoldQueries<Codes>(task, run.key_scales + KeyScaleIndex(task.head_dim, slot, 0),
-                           scratch.folded);
-        ScoreGroup(read, run, slot, first + slot, scratch.folded, scratch.scores);
-      } else {
-        const PackedQueries queries(const_cast<std::byte*>(task.queries), task.n_rows);
-        ScoreGroup(read, run, slot, first + slot, queries, scratch.scores);
-      }
+  if constexpr (!Codes::kIsPacked) {
+    const PackedQueries queries(const_cast<std::byte*>(task.queries), task.n_rows);
+    for (int g = 0; g < read.n_groups; ++g) ScoreGroup(read, g, queries, scratch.scores);
+  } else {
+    // One group ahead, so that folding, a chain of long latencies, overlaps with the dots.
+    const auto fold = [&](int g) {
+      const auto [run, slot] = read.groups[g];
+      FoldQueries<Codes>(task, run->key_scales + KeyScaleIndex(task.head_dim, slot, 0),
+                         scratch.folded[g % 2]);
+    };
+    if (read.n_groups > 0) fold(0);
+    for (int g = 0; g < read.n_groups; ++g) {
+      if (g + 1 < read.n_groups) fold(g + 1);
+      ScoreGroup(read, g, scratch.folded[g % 2], scratch.scores);
     }
-  });
+  }
 }
 
 // ---- softmax ------------------------------------------------------------------------------------
@@ -219,26 +199,24 @@ void ScoreChunk(const ChunkRead<Codes>& read, const Scratch& scratch) {
 // Scales and mids of the values by sub-block, with 0 where no row sees the slot.
 template <class Codes>
 ChunkSlots ValueScales(const ChunkRead<Codes>& read, float* tail) {
-  ChunkSlots slots = {.n_slots = read.extent.n_slots, .value_scales = {}, .value_mids = {}};
-  ForRuns(read.task, read.extent, [&](const SlotRun& run, int first, int n_slots) {
-    for (int slot = 0; slot < n_slots; slot += kSubBlockSlots) {
-      const float* scales =
-          run.value_scales + (Codes::kIsPacked ? ValueScaleIndex(slot) : static_cast<size_t>(slot));
-      const float* mids = Codes::kIsPacked ? scales + kSubBlockSlots : nullptr;
-      const int n_visible = read.extent.n_visible - (first + slot);
-      if (n_visible < kSubBlockSlots) {
-        for (int x = 0; x < kSubBlockSlots; ++x) {
-          tail[x] = x < n_visible ? scales[x] : 0.0f;
-          tail[kSubBlockSlots + x] = Codes::kIsPacked && x < n_visible ? mids[x] : 0.0f;
-        }
-        scales = tail;
-        mids = tail + kSubBlockSlots;
+  ChunkSlots slots = {.n_slots = read.SlotCount(), .value_scales = {}, .value_mids = {}};
+  for (int g = 0; g < read.n_groups; ++g) {
+    const auto [run, slot] = read.groups[g];
+    const float* scales =
+        run->value_scales + (Codes::kIsPacked ? ValueScaleIndex(slot) : static_cast<size_t>(slot));
+    const float* mids = Codes::kIsPacked ? scales + kSubBlockSlots : nullptr;
+    const int n_visible = read.n_visible - g * kSubBlockSlots;
+    if (n_visible < kSubBlockSlots) {  // the last group only
+      for (int x = 0; x < kSubBlockSlots; ++x) {
+        tail[x] = x < n_visible ? scales[x] : 0.0f;
+        tail[kSubBlockSlots + x] = Codes::kIsPacked && x < n_visible ? mids[x] : 0.0f;
       }
-      const int b = (first + slot) / kSubBlockSlots;
-      slots.value_scales[b] = scales;
-      slots.value_mids[b] = mids;
+      scales = tail;
+      mids = tail + kSubBlockSlots;
     }
-  });
+    slots.value_scales[g] = scales;
+    slots.value_mids[g] = mids;
+  }
   return slots;
 }
 
@@ -253,7 +231,7 @@ SoftmaxPrefetch PrefetchOf(const ChunkRead<Codes>& read) {
   const int n_rows = read.task.n_rows;
   const int tile_slots = V::kWideKeyVecs * kWidth;
   const int lines = static_cast<int>(static_cast<size_t>(tile_slots) * read.slot_bytes / 64);
-  return {read.At(read.extent.n_slots + tile_slots),
+  return {read.At(read.SlotCount() + tile_slots),
           n_rows <= kFewRows ? (lines + n_rows - 1) / n_rows : 0};
 }
 
@@ -271,7 +249,7 @@ template <class Codes>
   alignas(64) float scales[2][kSubBlocks] = {};
   const auto find_max = [&](int row) {
     if (row >= n_rows) return;
-    MaskRow(row_scores(row), read.extent.VisibleTo(task, row), n_slots);
+    MaskRow(row_scores(row), read.VisibleTo(row), n_slots);
     task.max[row] = MaxOfRow(row_scores(row), n_slots);
   };
   const auto encode = [&](int row) {
@@ -322,34 +300,35 @@ struct SumTiles {
   static_assert(kFewRows >= Codes::kValueRows);
 };
 
-// out += weights times the values of the sub-block at `slot` of a run.
+// out += weights times the values of a group.
 template <class Codes>
-[[gnu::always_inline]] inline void SumSubBlock(const ChunkRead<Codes>& read, const SlotRun& run,
-                                               int slot, int chunk_slot, const Scratch& scratch) {
+[[gnu::always_inline]] inline void SumGroup(const ChunkRead<Codes>& read, int g,
+                                            const Scratch& scratch) {
   using Tiles = SumTiles<Codes>;
   const AttentionTask& task = read.task;
   const RowTiles tiles(task.n_rows, Codes::kValueRows);
   const bool is_few = task.n_rows <= kFewRows;
   const int ahead = is_few ? 2 * V::kWideKeyVecs * kWidth : kSubBlockSlots;
-  const std::byte* prefetch = read.At(read.extent.n_slots + chunk_slot + ahead);
+  const std::byte* prefetch = read.At(read.SlotCount() + g * kSubBlockSlots + ahead);
   const int n_vecs = task.head_dim / kWidth;
-  const int32_t* words = scratch.words + chunk_slot / Codes::kTermsPerWord;
+  constexpr int kWordsOfGroup = kSubBlockSlots / Codes::kTermsPerWord;
+  const int32_t* words = scratch.words + g * kWordsOfGroup;
   ValueTile tile = {};
   tile.step_bytes = static_cast<size_t>(task.head_dim) * Codes::kLaneBytes;
-  tile.sub_block = chunk_slot / kSubBlockSlots;
+  tile.sub_block = g;
   tile.out_pitch = task.head_dim;
   for (int t = 0; t < tiles.count; ++t) {
     const int row = tiles.Begin(t);
     const int n_rows = tiles.Size(t);
     tile.words = words + static_cast<ptrdiff_t>(row) * kWeightPitch;
-    tile.next_words = t + 1 < tiles.count ? tile.words + n_rows * kWeightPitch
-                                          : words + kSubBlockSlots / Codes::kTermsPerWord;
+    tile.next_words =
+        t + 1 < tiles.count ? tile.words + n_rows * kWeightPitch : words + kWordsOfGroup;
     tile.rows = scratch.weights + row;
     for (int v = 0; v < n_vecs;) {
       const int rest = n_vecs - v;
       const int n = rest >= V::kValueVecs ? V::kValueVecs : rest >= 2 ? 2 : 1;
       const size_t vec_offset = static_cast<size_t>(v * kWidth) * Codes::kLaneBytes;
-      tile.values = run.values + static_cast<size_t>(slot) * read.slot_bytes + vec_offset;
+      tile.values = read.Values(read.groups[g]) + vec_offset;
       tile.prefetch = prefetch + vec_offset;
       tile.out = task.out + static_cast<ptrdiff_t>(row) * task.head_dim + v * kWidth;
       if (n == 1) {
@@ -383,15 +362,11 @@ void ClearResults(const AttentionTask& task) {
 template <class Codes>
 void AttendChunk(const AttentionTask& task) {
   const ChunkRead<Codes> read(task);
-  if (read.extent.n_slots == 0) return ClearResults(task);
+  if (read.n_groups == 0) return ClearResults(task);
   const Scratch scratch(task.scratch, task.n_rows);
   ScoreChunk(read, scratch);
   SoftmaxRows(read, scratch);
-  ForRuns(task, read.extent, [&](const SlotRun& run, int first, int n_slots) {
-    for (int slot = 0; slot < n_slots; slot += kSubBlockSlots) {
-      SumSubBlock(read, run, slot, first + slot, scratch);
-    }
-  });
+  for (int g = 0; g < read.n_groups; ++g) SumGroup(read, g, scratch);
 }
 
 template <class Codes>
@@ -401,7 +376,7 @@ void WriteScores(const AttentionTask& task, float* scores) {
   ScoreChunk(read, scratch);
   const int n_padded = RoundUpToSubBlock(PresentSlots(task));
   for (int row = 0; row < task.n_rows; ++row) {
-    const int n_visible = read.extent.VisibleTo(task, row);
+    const int n_visible = read.VisibleTo(row);
     float* out = scores + static_cast<ptrdiff_t>(row) * kChunkSlots;
     __builtin_memcpy(out, scratch.scores + static_cast<ptrdiff_t>(row) * kScorePitch,
                      sizeof(float) * static_cast<size_t>(n_visible));

@@ -21,6 +21,15 @@ void HeadSlots::Reserve(int n_slots) {
   positions.reserve(n);
 }
 
+void HeadSlots::Clear() {
+  key_codes.clear();
+  value_codes.clear();
+  key_steps.clear();
+  value_steps.clear();
+  degrees.clear();
+  positions.clear();
+}
+
 I16Slot HeadSlots::At(int slot) const {
   const auto i = static_cast<size_t>(slot);
   return {.key = KeyCodes(slot),

@@ -32,6 +32,8 @@ struct HeadSlots {
 
   int Count() const { return static_cast<int>(positions.size()); }
   void Reserve(int n_slots);
+  // Removes all slots and keeps the memory.
+  void Clear();
   const int16_t* KeyCodes(int slot) const { return key_codes.data() + CodesAt(slot); }
   const int16_t* ValueCodes(int slot) const { return value_codes.data() + CodesAt(slot); }
   I16Slot At(int slot) const;

@@ -83,7 +83,8 @@ TEST(MergePairs, MakesCentroidsWeightedByDegree) {
   }
   const std::vector<MergePair> pairs = {{.a = 0, .b = 1, .cosine = 1},
                                         {.a = 2, .b = 1, .cosine = 1}};
-  const kv::HeadSlots merged = MergePairs(slots, pairs, kernels::RefKernels());
+  kv::HeadSlots merged(2);
+  MergePairs(slots, pairs, kernels::RefKernels(), merged);
   ASSERT_EQ(merged.Count(), 2);
   EXPECT_EQ(merged.degrees, (std::vector<int32_t>{8, 1}));
   EXPECT_EQ(merged.positions, (std::vector<Position>{Position{10}, Position{30}}));

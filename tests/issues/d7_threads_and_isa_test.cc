@@ -18,7 +18,7 @@ TEST(D7ThreadsAndIsa, ChangeNothing) {
     const testing_support::TinyModelFile file({.architecture = architecture});
     decode::Request drafted;
     drafted.prompt = testing_support::RandomPrompt(150, 2);
-    drafted.max_tokens = 16;
+    drafted.max_tokens = 10;
     drafted.ignore_eos = true;
     drafted.hash_logits = true;
     drafted.sampling = {.temperature = 0.8f, .seed = 6};

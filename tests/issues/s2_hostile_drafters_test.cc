@@ -31,8 +31,8 @@ TEST(S2HostileDrafters, ChangeNothing) {
   };
   for (const float temperature : {0.0f, 0.8f}) {
     decode::Request request;
-    request.prompt = testing_support::RandomPrompt(600, 3);
-    request.max_tokens = 60;
+    request.prompt = testing_support::RandomPrompt(300, 3);
+    request.max_tokens = 40;
     request.ignore_eos = true;
     request.hash_logits = true;
     request.sampling = {.temperature = temperature, .seed = 9};

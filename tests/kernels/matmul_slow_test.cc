@@ -28,10 +28,11 @@ class MatmulSweep : public testing::TestWithParam<WeightType> {};
 TEST_P(MatmulSweep, EveryRowCountEqualsTheReference) {
   const int k = GetParam() <= WeightType::kBf16 ? 67 : 512;
   const PackedMatrix w = Pack(GgufRows(GetParam(), 83, k, 1));
-  const std::vector<float> x = RandomActivations(130, k, 2);
-  const std::vector<float> expected = Multiply(RefKernels(), w, {.x = x.data(), .n_rows = 130});
+  const std::vector<float> x = RandomActivations(70, k, 2);
+  const std::vector<float> expected = Multiply(RefKernels(), w, {.x = x.data(), .n_rows = 70});
   for (const KernelTable* path : AvailableKernels()) {
-    for (int n_rows = 1; n_rows <= 130; ++n_rows) {
+    if (path->isa == Isa::kRef) continue;  // all 70 rows of it are what is expected
+    for (int n_rows = 1; n_rows <= 70; ++n_rows) {
       const std::span<const float> first(expected.data(), static_cast<size_t>(n_rows) * 83);
       ASSERT_TRUE(SameBits(Multiply(*path, w, {.x = x.data(), .n_rows = n_rows}), first))
           << path->name << ' ' << n_rows;
@@ -40,7 +41,7 @@ TEST_P(MatmulSweep, EveryRowCountEqualsTheReference) {
 }
 
 TEST_P(MatmulSweep, RandomShapesEqualTheLiteral) {
-  testing_support::RunProperty(60, [](Rng& rng) {
+  testing_support::RunProperty(40, [](Rng& rng) {
     const int block = BlockLength(GetParam());
     const int k = block * rng.In(1, block == 256 ? 5 : block == 32 ? 20 : 300);
     const int n = rng.In(1, 90);

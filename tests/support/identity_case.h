@@ -58,8 +58,9 @@ struct IdentityGrid {
   std::vector<std::string> specs = IdentitySpecs();
   std::vector<std::optional<int>> draft_lens = {1, 2, 7, 25, 40, std::nullopt};
   std::vector<int> n_prompts = {1, kChunk - 1, kChunk, kChunk + 1, 3 * kChunk};
-  std::vector<int> n_threads = {1, 2};
-  std::vector<int> prefill_chunks = {1, 32, kChunk};
+  // The slow values of these two once, the quick ones more often.
+  std::vector<int> n_threads = {1, 2, 1, 1};
+  std::vector<int> prefill_chunks = {kChunk, 1, 32, kChunk};
   std::vector<uint64_t> seeds = {1, 2};
   std::vector<float> temperatures = {0.0f, 0.8f};
   // The usual tail, and one that is compressed often.
