@@ -143,24 +143,26 @@ int Bench(const BenchOptions& options) {
 void AddBench(CLI::App& app, Chosen& chosen) {
   constexpr int kDepthMax = 1 << 24;
   constexpr int kRowsMax = 512;
-  CLI::App* command = app.add_subcommand("bench", "times prefill, decoding and verifying by depth");
   const auto options = std::make_shared<BenchOptions>();
-  AddMachineOptions(*command, options->machine);
-  AddIntList(*command, {"--depths", "N,...", "tokens of KV before the rows"}, {0, kDepthMax},
+  CLI::App& command =
+      AddCommand(app, "bench", "times prefill, decoding and verifying by depth",
+                 [options, &chosen] { chosen = [options] { return Bench(*options); }; });
+  AddMachineOptions(command, options->machine);
+  AddIntList(command, {"--depths", "N,...", "tokens of KV before the rows"}, {0, kDepthMax},
              options->depths);
-  AddIntList(*command, {"--rows", "N,...", "rows of one pass"}, {1, kRowsMax}, options->rows);
-  AddInt(*command, {"--prefill-chunk", "N", "rows of a prefill pass"}, {1, kRowsMax},
+  AddIntList(command, {"--rows", "N,...", "rows of one pass"}, {1, kRowsMax}, options->rows);
+  AddInt(command, {"--prefill-chunk", "N", "rows of a prefill pass"}, {1, kRowsMax},
          options->prefill_chunk);
-  AddInt(*command, {"--reps", "N", "passes timed for each figure; the least counts"}, {1, 1000},
+  AddInt(command, {"--reps", "N", "passes timed for each figure; the least counts"}, {1, 1000},
          options->n_reps);
-  AddOptionalText(*command, {"--json", "FILE", "writes one JSON object; - to standard output"},
+  AddOptionalText(command, {"--json", "FILE", "writes one JSON object; - to standard output"},
                   options->json);
-  command->footer(
+  SetFooter(
+      command,
       "read: share of the memory bandwidth measured in the same run; matmul: share of the rate of "
       "our int8 matrix\n"
       "product on cached weights. Figures are of this machine as it is now: other work on it "
       "lowers them.");
-  command->callback([options, &chosen] { chosen = [options] { return Bench(*options); }; });
 }
 
 }  // namespace vericache::apps

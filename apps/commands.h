@@ -2,10 +2,13 @@
 // `chosen` what to run. The function returned gives the exit code.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 
 #include "base/result.h"
+
+namespace CLI {
+class App;
+}
 
 namespace vericache::apps {
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "apps/commands.h"
+#include "apps/flags.h"
 #include "apps/machine_speed.h"
 #include "apps/summary.h"
 #include "apps/version.h"
@@ -88,9 +89,8 @@ int Doctor() {
 }  // namespace
 
 void AddDoctor(CLI::App& app, Chosen& chosen) {
-  CLI::App* command =
-      app.add_subcommand("doctor", "measures this machine and tests its kernel paths");
-  command->callback([&chosen] { chosen = Doctor; });
+  AddCommand(app, "doctor", "measures this machine and tests its kernel paths",
+             [&chosen] { chosen = Doctor; });
 }
 
 }  // namespace vericache::apps

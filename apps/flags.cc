@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -76,6 +77,23 @@ std::optional<size_t> ParseBytes(std::string_view text) {
   const double bytes = *number * factor;
   if (!(bytes >= 0 && bytes < 0x1p62)) return std::nullopt;
   return static_cast<size_t>(bytes);
+}
+
+CLI::App& AddCommand(CLI::App& app, const char* name, const char* help,
+                     std::function<void()> when_chosen) {
+  CLI::App* command = app.add_subcommand(name, help);
+  command->callback(std::move(when_chosen));
+  return *command;
+}
+
+void SetFooter(CLI::App& app, const char* text) { app.footer(text); }
+
+void AddSwitch(CLI::App& app, const char* name, const char* help, bool& value) {
+  app.add_flag(name, value, help);
+}
+
+void AddRequired(CLI::App& app, const char* name, const char* help, std::string& value) {
+  app.add_option(name, value, help)->required()->option_text(" ");
 }
 
 void AddText(CLI::App& app, const Flag& flag, std::string& value) {

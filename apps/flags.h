@@ -4,8 +4,8 @@
 // Threads: one thread, before anything else starts.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -13,6 +13,10 @@
 #include <vector>
 
 #include "base/result.h"
+
+namespace CLI {
+class App;
+}
 
 namespace vericache::apps {
 
@@ -32,6 +36,17 @@ struct NumberRange {
   double min = 0;
   double max = 0;
 };
+
+// Adds a command; what it returns takes the command's options. `when_chosen` runs once the whole
+// command line has been read.
+CLI::App& AddCommand(CLI::App& app, const char* name, const char* help,
+                     std::function<void()> when_chosen);
+// Text at the end of the help.
+void SetFooter(CLI::App& app, const char* text);
+// An option without a value.
+void AddSwitch(CLI::App& app, const char* name, const char* help, bool& value);
+// An argument without a name, which must be given.
+void AddRequired(CLI::App& app, const char* name, const char* help, std::string& value);
 
 // Each adds an option to `app` that writes `value`; the default shown is the value it has now.
 // Given twice, the last one counts, as in llama.cpp.

@@ -135,12 +135,10 @@ int Inspect(const std::string& path_or_name) {
 }  // namespace
 
 void AddInspect(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand("inspect", "shows what a GGUF file holds");
   const auto file = std::make_shared<std::string>();
-  command->add_option("FILE", *file, "a GGUF file, or the name of a known model")
-      ->required()
-      ->option_text(" ");
-  command->callback([file, &chosen] { chosen = [file] { return Inspect(*file); }; });
+  CLI::App& command = AddCommand(app, "inspect", "shows what a GGUF file holds",
+                                 [file, &chosen] { chosen = [file] { return Inspect(*file); }; });
+  AddRequired(command, "FILE", "a GGUF file, or the name of a known model", *file);
 }
 
 }  // namespace vericache::apps

@@ -9,6 +9,7 @@
 #include "apps/answer_writer.h"
 #include "apps/commands.h"
 #include "apps/comparison.h"
+#include "apps/flags.h"
 #include "apps/generation.h"
 #include "apps/interrupts.h"
 #include "apps/json_report.h"
@@ -168,14 +169,16 @@ int Run(const RunOptions& options) {
 }  // namespace
 
 void AddRun(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand("run", "answers a prompt");
   const auto options = std::make_shared<RunOptions>();
-  AddRunOptions(*command, *options);
-  command->footer(
+  CLI::App& command = AddCommand(app, "run", "answers a prompt", [options, &chosen] {
+    chosen = [options] { return Run(*options); };
+  });
+  AddRunOptions(command, *options);
+  SetFooter(
+      command,
       "Text goes to standard output, figures to standard error. Exit codes: 0 done, 1 failed, 2 "
       "wrong call,\n"
       "130 stopped by Ctrl-C. An answer is reproduced by its seed.");
-  command->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
 }
 
 }  // namespace vericache::apps

@@ -26,7 +26,7 @@ void AddPromptOptions(CLI::App& app, RunOptions& options) {
                   {"--chat-template", "JINJA",
                    "a chat template, or a file that holds one, in place of the model's own"},
                   options.chat_template);
-  app.add_flag("--raw", options.is_raw, "no chat template: the text is the prompt");
+  AddSwitch(app, "--raw", "no chat template: the text is the prompt", options.is_raw);
   AddInt(app, {"-n,--predict", "N", "tokens to generate; -1 until the end, 0 prefill only"},
          {-1, kTokensMax}, options.n_predict);
 }
@@ -53,8 +53,8 @@ void AddModeOptions(CLI::App& app, RunOptions& options) {
             {"full", "lossy", "verified"}, options.mode);
   AddText(app, {"--compressor", "SPEC", CompressorHelp()}, options.compressor);
   AddText(app, {"--draft-len", "N|auto", "tokens drafted before each verify"}, options.draft_len);
-  app.add_flag("--compare", options.is_compare,
-               "decodes the same request in all three modes and compares");
+  AddSwitch(app, "--compare", "decodes the same request in all three modes and compares",
+            options.is_compare);
   AddOptionalText(app,
                   {"--json", "FILE",
                    "writes one JSON object; - to standard output, which then holds nothing else"},
@@ -83,7 +83,7 @@ void AddSamplingOptions(CLI::App& app, RunOptions& options) {
       options.logit_bias);
   AddRepeated(app, {"--stop", "TEXT", "ends the answer before this text; repeatable"},
               options.stop);
-  app.add_flag("--ignore-eos", options.ignore_eos, "goes on past the end of the answer");
+  AddSwitch(app, "--ignore-eos", "goes on past the end of the answer", options.ignore_eos);
   AddInt(
       app,
       {"--logprobs", "N", "log probabilities in the JSON: each token and the N likeliest; -1 none"},

@@ -5,7 +5,6 @@
 // 40, top-p 0.95, min-p 0.05, a random seed that is reported.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +13,10 @@
 #include "base/result.h"
 #include "decode/request.h"
 #include "engine/engine.h"
+
+namespace CLI {
+class App;
+}
 
 namespace vericache::apps {
 
