@@ -13,8 +13,7 @@ set(VERICACHE_LLAMA_CPP "" CACHE PATH "A llama.cpp source folder to use, not the
 # Their headers are not held to our warnings.
 function(vericache_llama_includes source)
   target_include_directories(vericache_llama SYSTEM INTERFACE
-    ${source}/include ${source}/ggml/include ${source}/common ${source}/vendor
-    ${source}/vendor/cpp-httplib)
+    ${source}/include ${source}/ggml/include ${source}/common ${source}/vendor)
 endfunction()
 
 add_library(vericache_llama INTERFACE)
@@ -22,7 +21,7 @@ if(VERICACHE_LLAMA_CPP)
   set(LLAMA_CPP_SOURCE ${VERICACHE_LLAMA_CPP})
   add_subdirectory(third_party/llama.cpp)
   vericache_llama_includes(${VERICACHE_LLAMA_CPP})
-  target_link_libraries(vericache_llama INTERFACE llama-common cpp-httplib)
+  target_link_libraries(vericache_llama INTERFACE llama-common)
 else()
   # Fetched and built on the first configuration; afterwards this costs a tenth of a second and no
   # network.
@@ -42,7 +41,7 @@ else()
   list(GET folders 1 libraries)
   vericache_llama_includes(${source})
   # In link order: each needs those after it.
-  foreach(name llama-common llama-common-base llama cpp-httplib ggml ggml-cpu ggml-base)
+  foreach(name llama-common llama-common-base llama ggml ggml-cpu ggml-base)
     target_link_libraries(vericache_llama INTERFACE ${libraries}/lib/lib${name}.a)
   endforeach()
   target_link_libraries(vericache_llama INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)

@@ -1,5 +1,6 @@
-// Goal: all text arrives, in order and with its line ended, paced or not; a reader that went away
-// is noticed. Method: pipes.
+// Goal: all text arrives, in order and with its line ended, paced or not; a reader that went
+// away is noticed.
+// Method: pipes.
 #include "apps/answer_writer.h"
 
 #include <fcntl.h>

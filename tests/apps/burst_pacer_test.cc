@@ -1,5 +1,6 @@
-// Goal: a burst flows evenly over the time until the next, nothing is lost, reordered, cut inside a
-// character or held back beyond the next burst. Method: invented clocks.
+// Goal: a burst flows evenly over the time until the next, nothing is lost, reordered, cut
+// inside a character or held back beyond the next burst.
+// Method: invented clocks.
 #include "apps/burst_pacer.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Goal: an option's value is taken whole or refused with a sentence that names it and what is
-// right; the help shows the default that holds. Method: small apps with one option each, parsed
-// from strings.
+// right; the help shows the default that holds.
+// Method: small apps with one option each, parsed from strings.
 #include "apps/flags.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,7 @@
-// Goal: every row gets the definition's bits, whatever the tasks' shape: by chunk or by row block,
-// alone or beside other groups, on any number of threads, over any runs and segments, on every
-// instruction set. Method: random queries, keys and values; the literal definition as oracle.
+// Goal: every row gets the definition's bits, whatever the tasks' shape: by chunk or by row
+// block, alone or beside other groups, on any number of threads, over any runs and segments, on
+// every instruction set.
+// Method: random queries, keys and values; the literal definition as oracle.
 #include "attend/attention.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // Goal: tasks cover every (row, head, visible chunk) once, partials do not overlap, and the cut
-// follows row and thread counts. Method: counting over plans of many shapes.
+// follows row and thread counts.
+// Method: counting over plans of many shapes.
 #include "attend/plan.h"
 
 #include <gtest/gtest.h>

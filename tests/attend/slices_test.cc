@@ -1,5 +1,5 @@
-// Goal: a slice of a segment's runs is where its slots are. Method: addresses against the layout of
-// every format.
+// Goal: a slice of a segment's runs is where its slots are.
+// Method: addresses against the layout of every format.
 #include "attend/slices.h"
 
 #include <gtest/gtest.h>

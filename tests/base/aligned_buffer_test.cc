@@ -1,4 +1,5 @@
-// Goal: zeroed, aligned, owned once. Method: examples around page and huge-page sizes.
+// Goal: zeroed, aligned, owned once.
+// Method: examples around page and huge-page sizes.
 #include "base/aligned_buffer.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
-// Goal: the functions are accurate, and give the same bits everywhere. Method: seeded sweeps
-// against the platform's long double functions within 1 ulp, and golden bits checked once against
-// 400-bit arithmetic (all correctly rounded but 2^0.5, which is 1 ulp low).
+// Goal: the functions are accurate, and give the same bits everywhere.
+// Method: seeded sweeps against the platform's long double functions within 1 ulp, and golden
+// bits checked once against 400-bit arithmetic (all correctly rounded but 2^0.5, which is 1 ulp
+// low).
 #include "base/exact_math.h"
 
 #include <gtest/gtest.h>

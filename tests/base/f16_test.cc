@@ -1,5 +1,5 @@
-// Goal: our half conversions give the bits of the hardware's. Method: every half, and every float
-// at which rounding changes its mind, against F16C.
+// Goal: our half conversions give the bits of the hardware's.
+// Method: every half, and every float at which rounding changes its mind, against F16C.
 #include "base/f16.h"
 
 #include <gtest/gtest.h>

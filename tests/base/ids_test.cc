@@ -1,5 +1,5 @@
-// Goal: ids of different kinds do not mix. Method: what must not compile is asserted at compile
-// time.
+// Goal: ids of different kinds do not mix.
+// Method: what must not compile is asserted at compile time.
 #include "base/ids.h"
 
 #include <gtest/gtest.h>

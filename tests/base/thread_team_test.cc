@@ -1,6 +1,7 @@
-// Goal: a team runs every member exactly once, its barriers hold, and work is cut without gaps or
-// overlaps. Method: many short rounds with uneven work, so that waiting members reach both the
-// spinning and the sleeping path.
+// Goal: a team runs every member exactly once, its barriers hold, and work is cut without gaps
+// or overlaps.
+// Method: many short rounds with uneven work, so that waiting members reach both the spinning
+// and the sleeping path.
 #include "base/thread_team.h"
 
 #include <gtest/gtest.h>

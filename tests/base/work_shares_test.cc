@@ -1,5 +1,5 @@
-// Goal: every item is handed out once, neighbours to one member. Method: single-threaded walks,
-// then a team that counts.
+// Goal: every item is handed out once, neighbours to one member.
+// Method: single-threaded walks, then a team that counts.
 #include "base/work_shares.h"
 
 #include <gtest/gtest.h>

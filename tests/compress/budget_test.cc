@@ -1,4 +1,4 @@
-// Goal:   a budget is a share of tokens that never cuts into what is protected.
+// Goal: a budget is a share of tokens that never cuts into what is protected.
 // Method: examples at the edges, then every small case against the rule.
 
 #include "compress/budget.h"

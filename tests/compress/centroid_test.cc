@@ -1,8 +1,7 @@
-// Goal:   CentroidKV is the algorithm of its paper with our fill-ins: the same slots, degrees and
-//         bits as a naive implementation, over a whole life of rounds; its budget holds.
-// Method: the naive implementation below, quadratic and literal; r of 0 and 1, odd chunks, degrees
-//         of millions; a growing sequence folded into a draft KV again and again.
-// Cases:  Q9.
+// Goal: CentroidKV is the algorithm of its paper with our fill-ins: the same slots, degrees and
+// bits as a naive implementation, over a whole life of rounds; its budget holds.
+// Method: the naive implementation below, quadratic and literal; r of 0 and 1, odd chunks,
+// degrees of millions; a growing sequence folded into a draft KV again and again. Cases: Q9.
 
 #include <gtest/gtest.h>
 

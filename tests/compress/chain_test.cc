@@ -1,4 +1,4 @@
-// Goal:   a chain is its stages one after the other, and its traits are what they are together.
+// Goal: a chain is its stages one after the other, and its traits are what they are together.
 // Method: a chain against its stages run by hand; traits of chosen pairs.
 
 #include "compress/chain.h"

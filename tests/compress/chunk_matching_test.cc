@@ -1,5 +1,5 @@
-// Goal:   pairs never leave their chunk or part, the best ones are merged, and a centroid is the
-//         weighted mean of its members.
+// Goal: pairs never leave their chunk or part, the best ones are merged, and a centroid is the
+// weighted mean of its members.
 // Method: small examples by hand; random slots against the rules.
 
 #include "compress/chunk_matching.h"

@@ -1,7 +1,7 @@
-// Goal:   every registered method and chain keeps the contract: a pure function (I6) that keeps I7
-//         and its budget on whatever it is given. A method joins by being registered.
+// Goal: every registered method and chain keeps the contract: a pure function (I6) that keeps I7
+// and its budget on whatever it is given. A method joins by being registered.
 // Method: random geometry and content (ties, constants, zeros, huge norms, one head, one slot),
-//         repeated on other threads and kernels, over full and draft sources.
+// repeated on other threads and kernels, over full and draft sources.
 
 #include "compress/compressor.h"
 

@@ -1,5 +1,6 @@
-// Goal:   the hostile body is a function of its seeds, differs between them, and shows every
-// format. Method: repeated draws.
+// Goal: the hostile body is a function of its seeds, differs between them, and shows every
+// format.
+// Method: repeated draws.
 
 #include <gtest/gtest.h>
 

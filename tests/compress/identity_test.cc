@@ -1,4 +1,4 @@
-// Goal:   identity keeps every slot bit for bit, cut where softmax chunks are.
+// Goal: identity keeps every slot bit for bit, cut where softmax chunks are.
 // Method: random sources against themselves.
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// Goal:   KIVI keeps every slot in the format asked for, in a fraction of the bytes, within half a
-//         step of what it packed; heads it cannot pack are refused.
-// Method: random sources; sizes and errors by the definition (tests/kv/packed_run_test.cc has the
-//         bounds per group).
+// Goal: KIVI keeps every slot in the format asked for, in a fraction of the bytes, within half a
+// step of what it packed; heads it cannot pack are refused.
+// Method: random sources; sizes and errors by the definition (tests/kv/packed_run_test.cc has
+// the bounds per group).
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Goal:   every head is packed once, from its own slots up to the end, on any number of threads.
+// Goal: every head is packed once, from its own slots up to the end, on any number of threads.
 // Method: a pack that records what it was given.
 
 #include "compress/per_head.h"

@@ -1,5 +1,5 @@
-// Goal:   every listed method can be made, says what it is, and its canonical spec makes it again;
-//         what does not exist is refused with what does.
+// Goal: every listed method can be made, says what it is, and its canonical spec makes it again;
+// what does not exist is refused with what does.
 // Method: walk the list; examples of bad specs.
 
 #include "compress/registry.h"

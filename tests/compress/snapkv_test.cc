@@ -1,6 +1,6 @@
-// Goal:   SnapKV keeps the window and the slots that binary64 ranks highest.
-// Method: a naive ranking written here; where it calls two slots equal within the error of codes,
-//         either may be kept.
+// Goal: SnapKV keeps the window and the slots that binary64 ranks highest.
+// Method: a naive ranking written here; where it calls two slots equal within the error of
+// codes, either may be kept.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// Goal:   specs are read strictly, and every complaint names what was wrong and what would be
-// right. Method: examples of each form, good and bad.
+// Goal: specs are read strictly, and every complaint names what was wrong and what would be
+// right.
+// Method: examples of each form, good and bad.
 
 #include "compress/spec.h"
 

@@ -1,5 +1,6 @@
-// Goal:   StreamingLLM keeps sinks and newest tokens, in order, bit for bit, and nothing else.
-// Method: random sources of awkward geometry; the kept slots are computed here by the definition.
+// Goal: StreamingLLM keeps sinks and newest tokens, in order, bit for bit, and nothing else.
+// Method: random sources of awkward geometry; the kept slots are computed here by the
+// definition.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Goal:   the highest scores win, the lower slot among equals, whatever the values.
+// Goal: the highest scores win, the lower slot among equals, whatever the values.
 // Method: against a stable sort; infinities and NaN.
 
 #include "compress/top_slots.h"

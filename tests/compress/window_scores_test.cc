@@ -1,5 +1,6 @@
-// Goal:   window scores are the attention mass of the formula, the same bits on every path.
-// Method: against binary64, over full, merged and drafted sources; every kernel table against ref.
+// Goal: window scores are the attention mass of the formula, the same bits on every path.
+// Method: against binary64, over full, merged and drafted sources; every kernel table against
+// ref.
 
 #include "compress/window_scores.h"
 

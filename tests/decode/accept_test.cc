@@ -1,4 +1,4 @@
-// Goal:   accepted is the longest common prefix, for every place of the first difference.
+// Goal: accepted is the longest common prefix, for every place of the first difference.
 // Method: examples, among them no draft, nothing accepted and everything accepted.
 
 #include "decode/accept.h"

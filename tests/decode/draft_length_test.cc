@@ -1,7 +1,7 @@
-// Goal:   auto drafts much when drafting wins, little or not at all when it loses, comes back when
-//         it begins to win, and never costs more than a few percent (S20).
-// Method: a simulated machine (times of draft rows, plain steps and verifies, a rule of acceptance)
-//         that plays rounds until a number of tokens is reached.
+// Goal: auto drafts much when drafting wins, little or not at all when it loses, comes back when
+// it begins to win, and never costs more than a few percent (S20).
+// Method: a simulated machine (times of draft rows, plain steps and verifies, a rule of
+// acceptance) that plays rounds until a number of tokens is reached.
 
 #include "decode/draft_length.h"
 

@@ -1,5 +1,5 @@
-// Goal:   bodies end where they may, jobs say what to read, drafts begin exact and end without a
-//         trace.
+// Goal: bodies end where they may, jobs say what to read, drafts begin exact and end without a
+// trace.
 // Method: a compressor that records its jobs, a full KV of random content.
 
 #include "decode/drafter.h"

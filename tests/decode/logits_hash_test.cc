@@ -1,4 +1,4 @@
-// Goal:   equal rows give equal hashes; one bit, another order or a missing row gives another one.
+// Goal: equal rows give equal hashes; one bit, another order or a missing row gives another one.
 // Method: examples.
 
 #include "decode/logits_hash.h"

@@ -1,8 +1,7 @@
-// Goal:   the noise is the Gumbel noise of docs/numerics.md section 5, a pure function of its
-// place,
-//         and the test that skips a logarithm never skips a draw that could reach its bound.
-// Method: comparison with the definition in long double; moments over many draws; draws and bounds
-//         chosen around every power of two.
+// Goal: the noise is the Gumbel noise of docs/numerics.md section 5, a pure function of its
+// place, and the test that skips a logarithm never skips a draw that could reach its bound.
+// Method: comparison with the definition in long double; moments over many draws; draws and
+// bounds chosen around every power of two.
 
 #include "decode/noise.h"
 

@@ -1,4 +1,4 @@
-// Goal:   every value out of range is refused, by name and with the range; every edge is allowed.
+// Goal: every value out of range is refused, by name and with the range; every edge is allowed.
 // Method: one request per field.
 
 #include "decode/request.h"

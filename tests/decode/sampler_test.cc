@@ -1,5 +1,5 @@
-// Goal:   the chosen token is the definition's, for every temperature; skipping changes nothing;
-//         over seeds the draws follow the softmax; rejected drafts leave no trace in the penalties.
+// Goal: the chosen token is the definition's, for every temperature; skipping changes nothing;
+// over seeds the draws follow the softmax; rejected drafts leave no trace in the penalties.
 // Method: a literal sampler that scores every candidate; chi-square on a small vocabulary.
 
 #include "decode/sampler.h"

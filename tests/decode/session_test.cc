@@ -1,5 +1,5 @@
-// Goal:   whatever the drafter proposes, a session commits the tokens of plain decoding, ends where
-//         plain decoding ends, and counts committed tokens only (S3, S4, S6, S8, S11, S17, S21).
+// Goal: whatever the drafter proposes, a session commits the tokens of plain decoding, ends
+// where plain decoding ends, and counts committed tokens only (S3, S4, S6, S8, S11, S17, S21).
 // Method: scripted logits in place of a model; mode full on the same script is the oracle.
 
 #include "decode/session.h"

@@ -1,7 +1,7 @@
-// Goal:   the text ends before the first stop string, nothing of it is ever shown, what only looked
-//         like one is released, and none of this depends on how tokens cut the text.
-// Method: examples (H1, H2); random texts over a small alphabet against a search by definition, cut
-//         in random pieces.
+// Goal: the text ends before the first stop string, nothing of it is ever shown, what only
+// looked like one is released, and none of this depends on how tokens cut the text.
+// Method: examples (H1, H2); random texts over a small alphabet against a search by definition,
+// cut in random pieces.
 
 #include "decode/text_stream.h"
 

@@ -1,8 +1,7 @@
-// Goal:   whole characters leave at once, cut ones are held, ill-formed ones are replaced by
-// maximal
-//         subparts, and nothing is held that can no longer become a character (T4, T5, T6).
-// Method: the tables of the Unicode standard, in one piece and byte by byte; random bytes against
-//         themselves, cut at random.
+// Goal: whole characters leave at once, cut ones are held, ill-formed ones are replaced by
+// maximal subparts, and nothing is held that can no longer become a character (T4, T5, T6).
+// Method: the tables of the Unicode standard, in one piece and byte by byte; random bytes
+// against themselves, cut at random.
 
 #include "decode/utf8.h"
 

@@ -1,5 +1,5 @@
-// Goal:   the claim of batch_test.cc, over twenty rounds (D1) on both architectures, with few live
-//         sessions at a time as well, so that requests also wait for one another.
+// Goal: the claim of batch_test.cc, over twenty rounds (D1) on both architectures, with few live
+// sessions at a time as well, so that requests also wait for one another.
 // Method: as there, with longer answers.
 
 #include "tests/support/batch_case.h"

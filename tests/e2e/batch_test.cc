@@ -1,7 +1,7 @@
-// Goal:   what shares a pass never changes an answer (I3): requests of every kind at once equal
-//         their solo runs (D1).
-// Method: eight equal and eight different requests submitted together, against the same engine that
-//         answered them one by one.
+// Goal: what shares a pass never changes an answer (I3): requests of every kind at once equal
+// their solo runs (D1).
+// Method: eight equal and eight different requests submitted together, against the same engine
+// that answered them one by one.
 
 #include "tests/support/batch_case.h"
 

@@ -1,6 +1,6 @@
-// Goal:   the claim of identity_test.cc, on far more of the grid.
+// Goal: the claim of identity_test.cc, on far more of the grid.
 // Method: seeded random cases, longer answers, more seeds; VERICACHE_SEED replays one,
-//         VERICACHE_CASES=N runs N times as many.
+// VERICACHE_CASES=N runs N times as many.
 
 #include <gtest/gtest.h>
 

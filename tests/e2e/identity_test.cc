@@ -1,11 +1,9 @@
-// Goal:   the claim. Drafted tokens, logits and the full KV itself equal those of plain decoding,
-// to
-//         the bit, for every compressor, draft length, prompt length, prefill chunk, thread count,
-//         seed and temperature.
+// Goal: the claim. Drafted tokens, logits and the full KV itself equal those of plain decoding,
+// to the bit, for every compressor, draft length, prompt length, prefill chunk, thread count,
+// seed and temperature.
 // Method: a pairwise covering of that grid over tiny random models; mode full with one thread is
-// the
-//         oracle. The suite itself is checked: over the grid drafts were accepted and were
-//         rejected, the identity compressor lost none, bodies were compressed more than once.
+// the oracle. The suite itself is checked: over the grid drafts were accepted and were rejected,
+// the identity compressor lost none, bodies were compressed more than once.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Goal:   events arrive in order and complete, a slow reader costs no memory beyond what it has not
-//         read, and the end is the end.
+// Goal: events arrive in order and complete, a slow reader costs no memory beyond what it has
+// not read, and the end is the end.
 // Method: examples; a writer and a reader at their own pace.
 
 #include "engine/channel.h"

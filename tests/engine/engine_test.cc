@@ -1,6 +1,5 @@
-// Goal:   the public face: options and requests out of range are refused in one clear sentence, a
-//         request gives its events and its answer, modes agree, wrong weights fail the request
-//         only.
+// Goal: the public face: options and requests out of range are refused in one clear sentence, a
+// request gives its events and its answer, modes agree, wrong weights fail the request only.
 // Method: tiny models in files.
 
 #include "engine/engine.h"

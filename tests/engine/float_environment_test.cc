@@ -1,4 +1,4 @@
-// Goal:   a process that flushes subnormal numbers or rounds another way is noticed.
+// Goal: a process that flushes subnormal numbers or rounds another way is noticed.
 // Method: the state is spoiled on a thread of its own, as a fast-math library would.
 
 #include "engine/float_environment.h"

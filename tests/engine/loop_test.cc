@@ -1,5 +1,5 @@
-// Goal:   requests that fit run together, others wait their turn; a cancelled one is gone within an
-//         iteration in whatever phase it is; every block comes back.
+// Goal: requests that fit run together, others wait their turn; a cancelled one is gone within
+// an iteration in whatever phase it is; every block comes back.
 // Method: a loop over a tiny model with a pool of a few blocks; the pool is asked afterwards.
 
 #include "engine/loop.h"

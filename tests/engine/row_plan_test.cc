@@ -1,5 +1,5 @@
-// Goal:   budgets hold, decoding rows come whole and in turn, prefill rows go to the oldest first,
-//         and nobody starves.
+// Goal: budgets hold, decoding rows come whole and in turn, prefill rows go to the oldest first,
+// and nobody starves.
 // Method: examples; random traces in which everyone is served within a bounded number of passes.
 
 #include "engine/row_plan.h"

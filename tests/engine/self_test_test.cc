@@ -1,4 +1,4 @@
-// Goal:   every path of this machine passes, and one wrong bit in any operation is found.
+// Goal: every path of this machine passes, and one wrong bit in any operation is found.
 // Method: tables in which one entry is replaced by a slightly wrong one.
 
 #include "engine/self_test.h"

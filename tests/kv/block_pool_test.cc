@@ -1,4 +1,4 @@
-// Goal:   the pool conserves blocks (I4), hands out all or nothing, and catches misuse.
+// Goal: the pool conserves blocks (I4), hands out all or nothing, and catches misuse.
 // Method: random allocations and frees against a std::set.
 
 #include "kv/block_pool.h"

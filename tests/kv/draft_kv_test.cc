@@ -1,6 +1,5 @@
-// Goal:   a draft KV is its body, then exact rows, then what was drafted; nothing drafted survives
-// a
-//         rollback (I1).
+// Goal: a draft KV is its body, then exact rows, then what was drafted; nothing drafted survives
+// a rollback (I1).
 // Method: random bodies, catch-ups, passes, commits and rollbacks against vectors of rows.
 
 #include "kv/draft_kv.h"

@@ -1,4 +1,4 @@
-// Goal:   the full KV holds exactly the committed rows, whatever passes and rollbacks came before.
+// Goal: the full KV holds exactly the committed rows, whatever passes and rollbacks came before.
 // Method: random passes, commits and truncations against vectors of rows; a pool that runs dry.
 
 #include "kv/full_kv.h"

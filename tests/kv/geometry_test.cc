@@ -1,4 +1,4 @@
-// Goal:   the parts of a block tile it without gap or overlap, and byte counts add up.
+// Goal: the parts of a block tile it without gap or overlap, and byte counts add up.
 // Method: mark every byte that a head's parts cover; each must be marked once.
 
 #include "kv/geometry.h"

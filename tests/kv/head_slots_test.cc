@@ -1,4 +1,4 @@
-// Goal:   slots come back as they went in, and floats are encoded by the definition.
+// Goal: slots come back as they went in, and floats are encoded by the definition.
 // Method: codes against the scalar kernels; a value that is not finite.
 
 #include "kv/head_slots.h"

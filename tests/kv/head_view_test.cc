@@ -1,4 +1,4 @@
-// Goal:   a head reads the same whatever segments it lies in, and is cut at a position.
+// Goal: a head reads the same whatever segments it lies in, and is cut at a position.
 // Method: a draft KV of body and tail against the full KV that both came from.
 
 #include "kv/head_view.h"

@@ -1,4 +1,4 @@
-// Goal:   a slot goes into the tile layout and comes back, and touches no other slot.
+// Goal: a slot goes into the tile layout and comes back, and touches no other slot.
 // Method: random slots at random places, each read back after all were written.
 
 #include "kv/i16_slots.h"

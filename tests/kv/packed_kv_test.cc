@@ -1,4 +1,4 @@
-// Goal:   a packed KV keeps what it was given, says its size, and refuses what breaks I7.
+// Goal: a packed KV keeps what it was given, says its size, and refuses what breaks I7.
 // Method: random heads packed and read back; one deliberate violation of each rule.
 
 #include "kv/packed_kv.h"

@@ -1,6 +1,7 @@
-// Goal:   a run holds its slots in every format: exact in I16, within half a step in the others;
-//         sizes add up; log weights are the same everywhere.
-// Method: random slots packed and read back against binary64 bounds; sizes against the definition.
+// Goal: a run holds its slots in every format: exact in I16, within half a step in the others;
+// sizes add up; log weights are the same everywhere.
+// Method: random slots packed and read back against binary64 bounds; sizes against the
+// definition.
 
 #include "kv/packed_run.h"
 

@@ -1,4 +1,4 @@
-// Goal:   a segment knows the position and degree of each slot, given or implied.
+// Goal: a segment knows the position and degree of each slot, given or implied.
 // Method: examples at the edges.
 
 #include "kv/segment.h"

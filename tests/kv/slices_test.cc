@@ -1,4 +1,5 @@
-// Goal:   a slice of a segment is those slots and no others, in every format, however runs are cut.
+// Goal: a slice of a segment is those slots and no others, in every format, however runs are
+// cut.
 // Method: slots read through a slice against the same slots read from the whole.
 
 #include "kv/slices.h"

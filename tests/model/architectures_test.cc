@@ -1,4 +1,4 @@
-// Goal:   the list of architectures is complete and consistent.
+// Goal: the list of architectures is complete and consistent.
 // Method: every entry is looked up by its id.
 
 #include "model/architectures.h"

@@ -1,4 +1,4 @@
-// Goal:   a reader that believes no length, and keeps its first failure.
+// Goal: a reader that believes no length, and keeps its first failure.
 // Method: files around the size of its window; lengths near 2^64.
 
 #include "model/bounded_reader.h"

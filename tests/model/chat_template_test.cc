@@ -1,6 +1,7 @@
-// Goal:   a prompt has the ids of its text tokenised as a whole, except that control text inside a
-// message stays text (T7). Method: the tiny model's ChatML and templates given as source; messages
-// that try to leave their place.
+// Goal: a prompt has the ids of its text tokenised as a whole, except that control text inside a
+// message stays text (T7).
+// Method: the tiny model's ChatML and templates given as source; messages that try to leave
+// their place.
 
 #include "model/chat_template.h"
 

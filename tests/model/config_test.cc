@@ -1,5 +1,6 @@
-// Goal:   hyper-parameters are read as llama.cpp reads them; a value that cannot be right is
-// refused by name. Method: headers made by hand, one key changed at a time.
+// Goal: hyper-parameters are read as llama.cpp reads them; a value that cannot be right is
+// refused by name.
+// Method: headers made by hand, one key changed at a time.
 
 #include "model/config.h"
 

@@ -1,6 +1,6 @@
-// Goal:   each filter keeps what its definition keeps, in libllama's order; state follows accepted
-// tokens only and clones apart. Method: small logits whose survivors are known by hand; a naive
-// top-p computed here.
+// Goal: each filter keeps what its definition keeps, in libllama's order; state follows accepted
+// tokens only and clones apart.
+// Method: small logits whose survivors are known by hand; a naive top-p computed here.
 
 #include "model/filters.h"
 

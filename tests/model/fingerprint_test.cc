@@ -1,5 +1,6 @@
-// Goal:   the fingerprint changes with whatever changes tokens or arithmetic, and with nothing
-// else. Method: one byte of a tiny model changed at a time.
+// Goal: the fingerprint changes with whatever changes tokens or arithmetic, and with nothing
+// else.
+// Method: one byte of a tiny model changed at a time.
 
 #include "model/fingerprint.h"
 

@@ -1,4 +1,5 @@
-// Goal: whatever is not finite is found, and only that. Method: every odd value at every place.
+// Goal: whatever is not finite is found, and only that.
+// Method: every odd value at every place.
 #include "model/finite.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// Goal: row invariance on a real model and over the whole grid of shapes. Method: as
-// forward_test.cc; SmolLM2 at depth on the fast paths, and a few tokens on the scalar one.
+// Goal: row invariance on a real model and over the whole grid of shapes.
+// Method: as forward_test.cc; SmolLM2 at depth on the fast paths, and a few tokens on the scalar
+// one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

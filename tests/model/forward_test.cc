@@ -1,7 +1,7 @@
 // Goal: the forward pass gives the definition's logits, bit for bit, for any rows beside each
-// other, chunks, threads and instruction sets. Method: tiny models of every weight type against a
-// literal scalar model; the scalar path in one shape against every path in every shape; golden
-// bits.
+// other, chunks, threads and instruction sets.
+// Method: tiny models of every weight type against a literal scalar model; the scalar path in
+// one shape against every path in every shape; golden bits.
 #include "model/forward.h"
 
 #include <gtest/gtest.h>

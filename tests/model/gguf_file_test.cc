@@ -1,7 +1,7 @@
-// Goal:   every malformed GGUF ends in one error that names the file and the value, and a good one
-//         is read as it was written.
+// Goal: every malformed GGUF ends in one error that names the file and the value, and a good one
+// is read as it was written.
 // Method: files made byte by byte; good files cut and patched. Cases G1-G3 and G5-G8: public bug
-//         reports against other readers.
+// reports against other readers.
 
 #include "model/gguf_file.h"
 

@@ -1,4 +1,4 @@
-// Goal:   the library says nothing on stderr, and its errors reach our messages.
+// Goal: the library says nothing on stderr, and its errors reach our messages.
 // Method: its loggers are called while stderr is captured.
 
 #include "model/llama_log.h"

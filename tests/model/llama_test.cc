@@ -1,4 +1,4 @@
-// Goal:   each weight of a llama is the tensor GGUF names for it; biases are optional.
+// Goal: each weight of a llama is the tensor GGUF names for it; biases are optional.
 // Method: a tiny model, tensor by tensor; a qwen2 file renamed, which has biases.
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
-// Goal:   a model loads the same whatever the team; every tensor of its architecture is needed, no
-// other is allowed. Method: tiny models of both architectures; files with a tensor renamed.
+// Goal: a model loads the same whatever the team; every tensor of its architecture is needed, no
+// other is allowed.
+// Method: tiny models of both architectures; files with a tensor renamed.
 
 #include "model/model.h"
 

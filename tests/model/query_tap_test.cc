@@ -1,5 +1,6 @@
 // Goal: the window is the newest tokens before any end within the slack, in order, whatever was
-// rejected. Method: sequences of passes with marked queries.
+// rejected.
+// Method: sequences of passes with marked queries.
 #include "model/query_tap.h"
 
 #include <gtest/gtest.h>

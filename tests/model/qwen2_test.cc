@@ -1,4 +1,4 @@
-// Goal:   each weight of a qwen2 is the tensor GGUF names for it, biases included.
+// Goal: each weight of a qwen2 is the tensor GGUF names for it, biases included.
 // Method: a tiny model, tensor by tensor.
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// Goal:   whatever a path names, opening and reading it ends in bytes or in one clear error.
-// Method: a folder, a pipe, missing, unreadable and empty files; a file cut while it is open (G13).
+// Goal: whatever a path names, opening and reading it ends in bytes or in one clear error.
+// Method: a folder, a pipe, missing, unreadable and empty files; a file cut while it is open
+// (G13).
 
 #include "model/read_only_file.h"
 

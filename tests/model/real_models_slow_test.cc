@@ -1,5 +1,5 @@
-// Goal:   the tokenizers and chat templates of real models hold what the tiny one's do (T1, T7,
-//         T11, T12), and their files, cut anywhere, end in an error at once (G8).
+// Goal: the tokenizers and chat templates of real models hold what the tiny one's do (T1, T7,
+// T11, T12), and their files, cut anywhere, end in an error at once (G8).
 // Method: SmolLM2 and Qwen2.5-Coder; random Unicode; recorded ids.
 
 #include <gmock/gmock.h>

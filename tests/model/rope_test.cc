@@ -1,6 +1,6 @@
-// Goal: rotation tables are the definition's angles, and turn as llama.cpp turns. Method: long
-// double libm for the plain, linear and llama3 forms; ggml's rope operator as peer for YaRN, with a
-// bound for its F32 angles; golden bits.
+// Goal: rotation tables are the definition's angles, and turn as llama.cpp turns.
+// Method: long double libm for the plain, linear and llama3 forms; ggml's rope operator as peer
+// for YaRN, with a bound for its F32 angles; golden bits.
 #include "model/rope.h"
 
 #include <ggml-cpu.h>

@@ -1,6 +1,6 @@
-// Goal:   texts are cut where nothing is lost: at the end of valid UTF-8, and inside stretches too
-// long for libllama. Method: the table of the Unicode standard's edges; every cut of a text with
-// long stretches.
+// Goal: texts are cut where nothing is lost: at the end of valid UTF-8, and inside stretches too
+// long for libllama.
+// Method: the table of the Unicode standard's edges; every cut of a text with long stretches.
 
 #include "model/text_cuts.h"
 

@@ -1,5 +1,6 @@
-// Goal:   the same spec gives the same bytes, another seed another model; what it cannot hold is
-// refused. Method: files compared; the weights' deviations measured.
+// Goal: the same spec gives the same bytes, another seed another model; what it cannot hold is
+// refused.
+// Method: files compared; the weights' deviations measured.
 
 #include "model/tiny_model.h"
 

@@ -1,4 +1,4 @@
-// Goal:   a vocabulary with every byte, the control tokens and merges that make its other tokens.
+// Goal: a vocabulary with every byte, the control tokens and merges that make its other tokens.
 // Method: its parts are put together again.
 
 #include "model/tiny_vocab.h"

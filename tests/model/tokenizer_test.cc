@@ -1,8 +1,8 @@
-// Goal:   every text comes back as it was; control tokens come from EncodeWithControl only; a
-// vocabulary that libllama would abort
-//         on is refused. Cases T1, T5, T7, T8, T11, T12: public bug reports against other engines.
-// Method: the tiny model's byte-level vocabulary; random Unicode and random bytes; long stretches
-// of one character.
+// Goal: every text comes back as it was; control tokens come from EncodeWithControl only; a
+// vocabulary that libllama would abort on is refused. Cases T1, T5, T7, T8, T11, T12: public bug
+// reports against other engines.
+// Method: the tiny model's byte-level vocabulary; random Unicode and random bytes; long
+// stretches of one character.
 
 #include "model/tokenizer.h"
 

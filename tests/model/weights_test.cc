@@ -1,6 +1,7 @@
-// Goal:   what is packed is what the file holds, for every type; what cannot be is refused by name.
-// Method: each matrix of a tiny model dequantised by us and by ggml from the file's bytes, compared
-// in every bit; damaged requests.
+// Goal: what is packed is what the file holds, for every type; what cannot be is refused by
+// name.
+// Method: each matrix of a tiny model dequantised by us and by ggml from the file's bytes,
+// compared in every bit; damaged requests.
 
 #include "model/weights.h"
 

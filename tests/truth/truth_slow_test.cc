@@ -1,9 +1,9 @@
-// Goal:   our arithmetic is as close to F32 arithmetic as llama.cpp's on the same GGUF, on licence
-// text and code. Method: teacher-forced windows of 2,048 tokens; three engines see the same ids:
-// ours, libllama as it comes (F16 KV), and
-//         libllama on a copy of the model dequantised to F32 with an F32 KV, the yardstick. Per
-//         position: KL(F32 || engine) in binary64 and the top tokens. VERICACHE_TRUTH_TOKENS sets
-//         the tokens per text (the published figures use 8192).
+// Goal: our arithmetic is as close to F32 arithmetic as llama.cpp's on the same GGUF, on licence
+// text and code.
+// Method: teacher-forced windows of 2,048 tokens; three engines see the same ids: ours, libllama
+// as it comes (F16 KV), and libllama on a copy of the model dequantised to F32 with an F32 KV,
+// the yardstick. Per position: KL(F32 || engine) in binary64 and the top tokens.
+// VERICACHE_TRUTH_TOKENS sets the tokens per text (the published figures use 8192).
 
 #include <gtest/gtest.h>
 
