@@ -28,6 +28,7 @@ function(vericache_test_binary target label libs)
   target_link_libraries(
     ${target} PRIVATE ${libs} vc_test_support GTest::gtest GTest::gmock GTest::gtest_main)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(${target} PRIVATE VERICACHE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   vericache_precompile(${target} precompiled_tests)
   # Half the compile time of -O3, and what the tests spend theirs in is not in their own code.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)

@@ -341,8 +341,7 @@ uint64_t Fold(std::span<const float> values) {
 
 // A change here is a change of the arithmetic: it needs a new numerics revision.
 TEST(Forward, HasItsGoldenBits) {
-  const auto path = std::filesystem::path(__FILE__).parent_path().parent_path() / "golden" /
-                    "tiny_model_logits.txt";
+  const std::string path = VERICACHE_SOURCE_DIR "/tests/golden/tiny_model_logits.txt";
   std::ifstream golden(path);
   ASSERT_TRUE(golden.good()) << path;
   std::string architecture;

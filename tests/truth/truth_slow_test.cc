@@ -20,6 +20,7 @@
 #include "model/forward.h"
 #include "model/model.h"
 #include "model/tokenizer.h"
+#include "tests/support/real_model.h"
 #include "tests/truth/llama_peer.h"
 
 namespace vericache {
@@ -88,10 +89,6 @@ int TokensPerText() {
   return wanted == nullptr ? 1024 : std::atoi(wanted);
 }
 
-std::string ModelPath(const std::string& name) {
-  return std::string(VERICACHE_CACHE_DIR) + "/models/" + name + ".gguf";
-}
-
 // The code text: this project's own sources, in a fixed order.
 std::string CodeText() {
   std::vector<std::string> paths;
@@ -108,9 +105,8 @@ std::string CodeText() {
 class Truth : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const std::string path = ModelPath(GetParam());
-    ASSERT_TRUE(std::filesystem::exists(path))
-        << "missing model " << path << ": ./dev model " << GetParam();
+    const std::string path = testing_support::RealModelPath(GetParam());
+    ASSERT_FALSE(HasFailure());
     f32_path_ = std::filesystem::temp_directory_path() /
                 fmt::format("vericache_truth_{}_{}.gguf", GetParam(), ::getpid());
     ASSERT_TRUE(testing_support::WriteF32Copy(path, f32_path_));
