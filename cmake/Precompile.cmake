@@ -1,5 +1,5 @@
 # Four fifths of a build is reading the headers of libraries; so those that most files read are
-# compiled once. Preset dev builds without, and so finds a file that forgot one of its includes.
+# compiled once. The target headers_alone finds a header that forgot one of its own includes.
 option(VERICACHE_PRECOMPILE "Precompile the headers of libraries" ON)
 
 set(headers <fmt/format.h> <tl/expected.hpp> <algorithm> <array> <cmath> <cstdint> <cstring>

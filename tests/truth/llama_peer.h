@@ -32,7 +32,8 @@ class LlamaPeer {
     params.n_ctx = static_cast<uint32_t>(n_context);
     params.n_batch = static_cast<uint32_t>(n_context);
     params.n_ubatch = 512;
-    params.n_threads = params.n_threads_batch = 2;
+    // One: ggml's threads spin at its barriers, which beside other work costs twentyfold.
+    params.n_threads = params.n_threads_batch = 1;
     const ggml_type type = kv == PeerKv::kF32 ? GGML_TYPE_F32 : GGML_TYPE_F16;
     params.type_k = params.type_v = type;
     params.flash_attn_type =
