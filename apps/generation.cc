@@ -21,7 +21,7 @@ double Generation::TokensPerSecond() const {
 }
 
 double Generation::PrefillTokensPerSecond() const {
-  return stats.prefill_s > 0 ? stats.prompt_tokens / stats.prefill_s : 0;
+  return stats.prefill_s > 0 ? (stats.prompt_tokens - stats.reused_tokens) / stats.prefill_s : 0;
 }
 
 double Generation::MeanAccepted() const {
@@ -49,6 +49,7 @@ Result<Generation> Generate(engine::Engine& engine, decode::Request request, con
       case engine::Event::Kind::kFinished:
         generation.reason = event.reason;
         generation.stats = event.stats;
+        generation.kept = std::move(event.kept);
         error = event.error;
         break;
     }

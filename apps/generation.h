@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,11 @@ struct Generation {
   std::vector<decode::TokenLogprobs> logprobs;  // one per token, if asked for
   decode::FinishReason reason = decode::FinishReason::kNone;
   decode::Stats stats;
+  std::shared_ptr<const decode::KeptKv> kept{};  // if asked for
 
   // Tokens after the first, per second: the first belongs to prefill. 0 if there is no second one.
   double TokensPerSecond() const;
-  double PrefillTokensPerSecond() const;
+  double PrefillTokensPerSecond() const;  // of tokens that were not reused
   // Drafted tokens accepted per verify; 0 without verifies.
   double MeanAccepted() const;
 };

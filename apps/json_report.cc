@@ -89,6 +89,7 @@ std::string JsonReport(const RunReport& report) {
                  {"numerics", kernels::kNumericsRevision},
                  {"sampling", SamplingObject(request.sampling)},
                  {"prompt_tokens", stats.prompt_tokens},
+                 {"reused_tokens", stats.reused_tokens},
                  {"tokens", TokenIds(generation.tokens)},
                  {"text", generation.text},
                  {"finish_reason", FinishReasonName(generation.reason)},

@@ -40,8 +40,9 @@ std::string FormatBytes(size_t bytes) {
 std::string Summary(const Generation& generation, const decode::Request& request) {
   const decode::Stats& stats = generation.stats;
   std::string text =
-      fmt::format("prompt   {} tokens in {:.2f} s, {:.0f} tokens/s\n", stats.prompt_tokens,
-                  stats.prefill_s, generation.PrefillTokensPerSecond());
+      fmt::format("prompt   {} tokens in {:.2f} s, {:.0f} tokens/s{}\n", stats.prompt_tokens,
+                  stats.prefill_s, generation.PrefillTokensPerSecond(),
+                  stats.reused_tokens > 0 ? fmt::format("; {} reused", stats.reused_tokens) : "");
   text += fmt::format("answer   {} tokens in {:.2f} s, {:.1f} tokens/s; ended by {}",
                       stats.generated_tokens, stats.decode_s, generation.TokensPerSecond(),
                       FinishReasonName(generation.reason));

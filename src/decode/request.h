@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "model/filters.h"
 
 namespace vericache::decode {
+
+struct KeptKv;  // decode/kept_kv.h
 
 enum class Mode : uint8_t {
   kFull,      // plain decoding over the full KV: the definition of the answer
@@ -43,6 +46,10 @@ struct Request {
   bool ignore_eos = false;        // an end-of-generation token is one like any other
   int n_logprobs = -1;            // alternatives per token (0: the token alone); -1: none
   bool hash_logits = false;       // Stats::logits_hash covers every committed row
+  // The KV of an earlier answer of the same engine: tokens that the prompt begins with are not
+  // prefilled again.
+  std::shared_ptr<const KeptKv> prefix{};
+  bool keep_kv = false;  // the end of the answer hands over its full KV (lossy: the prompt's)
 };
 
 struct TokenLogprob {
@@ -58,6 +65,7 @@ enum class FinishReason : uint8_t { kNone, kEos, kStop, kLength, kContext, kCanc
 
 struct Stats {
   int prompt_tokens = 0;
+  int reused_tokens = 0;     // of the prompt, from Request::prefix
   int generated_tokens = 0;  // committed ones, the end-of-generation token included
   double prefill_s = 0;
   double decode_s = 0;    // from the first token to the last

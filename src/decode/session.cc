@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "decode/accept.h"
+#include "decode/kept_kv.h"
 #include "decode/logits_hash.h"
 
 namespace vericache::decode {
@@ -56,6 +57,18 @@ Session::Session(Request request, SessionParts parts)
   limit_reason_ = is_bounded ? FinishReason::kLength : FinishReason::kContext;
   for (const TokenId token : tokens_) sampler_.Accept(token);
   stats_.prompt_tokens = n_prompt;
+  if (request_.prefix) SharePrefix();
+}
+
+// The last token runs again for its logits, and those whose queries the compressor will read.
+void Session::SharePrefix() {
+  const model::QueryTap* tap = drafter_ ? drafter_->Tap() : nullptr;
+  const int n_rerun = tap != nullptr ? std::max(1, tap->WindowSize()) : 1;
+  const int n_common = CommonPrefix(request_.prompt, request_.prefix->tokens);
+  n_prefilled_ = std::clamp(stats_.prompt_tokens - n_rerun, 0, n_common);
+  full_.Share(request_.prefix->kv, n_prefilled_);
+  request_.prefix.reset();  // blocks that only it holds are free for this request
+  stats_.reused_tokens = n_prefilled_;
 }
 
 int Session::FullKvTokens() const {
@@ -63,6 +76,13 @@ int Session::FullKvTokens() const {
 }
 
 Status Session::Reserve() { return full_.Reserve(FullKvTokens()); }
+
+void Session::ForgetPrefix() {
+  VC_CHECK(full_.Length() == stats_.reused_tokens, "{} tokens", full_.Length());
+  full_.Truncate(0);
+  n_prefilled_ = 0;
+  stats_.reused_tokens = 0;
+}
 
 // ---- rows ---------------------------------------------------------------------------------------
 
@@ -307,7 +327,7 @@ void Session::ChooseLossyStep() {
   const kv::DraftKv& kv = drafter_->Kv();
   if (has_truth_ && !drafter_->NeedsCompression(full_.Length())) {
     drafter_->Kv().CatchUp(full_);
-    full_.Truncate(0);
+    if (!request_.keep_kv) full_.Truncate(0);
     has_truth_ = false;
   }
   const bool may_compress =

@@ -64,6 +64,9 @@ class Session {
   // Takes the blocks for all of them.
   // Errors: kResourceExhausted, with the numbers.
   Status Reserve();
+  // Gives back what it shares with an earlier answer: all of the prompt will be prefilled.
+  // Requires: nothing is reserved.
+  void ForgetPrefix();
 
   Step NextStep() const { return step_; }
   // Rows that the next pass takes, at most: a prefill may be given fewer, other steps all.
@@ -78,8 +81,9 @@ class Session {
   compress::Job CompressionJob();
   void ConsumeBody(Result<kv::PackedKv> body, double seconds);
 
-  // Ends the request at once, with kCancelled.
+  // Ends the request at once, with kCancelled or with kError.
   void Cancel();
+  void Fail(Error error);
 
   Output TakeOutput();
   bool IsFinished() const { return step_ == Step::kFinished; }
@@ -112,12 +116,13 @@ class Session {
   bool EndsText(TokenId token) const;
   int TokensLeft() const { return limit_ - static_cast<int>(tokens_.size()); }
 
+  // Begins with what the request's prefix has of the prompt.
+  void SharePrefix();
   // Where to go after a commit.
   void ChooseStep();
   void ChooseLossyStep();
   int NextDraftLength() const;
   void Finish(FinishReason reason);
-  void Fail(Error error);
   void FailNonFinite(int n_tokens);
 
   Request request_;

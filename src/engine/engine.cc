@@ -83,10 +83,10 @@ class LocalEngine final : public Engine {
  public:
   LocalEngine(const EngineOptions& options, EngineParts parts)
       : parts_(std::move(parts)),
-        pool_(parts_.model->Config().Kv(), PoolBytes(options)),
+        pool_(std::make_shared<kv::BlockPool>(parts_.model->Config().Kv(), PoolBytes(options))),
         pass_(*parts_.model, *parts_.kernels, *parts_.team, kDecodeRows + options.prefill_chunk),
         loop_({.team = parts_.team.get(),
-               .pool = &pool_,
+               .pool = pool_,
                .pass = &pass_,
                .budget = {.n_decode = kDecodeRows, .n_prefill = options.prefill_chunk},
                .max_sessions = options.max_sessions,
@@ -95,6 +95,10 @@ class LocalEngine final : public Engine {
   Result<std::unique_ptr<Stream>> Submit(decode::Request request) override {
     VC_RETURN_IF_ERROR(decode::ValidateRequest(
         request, {.n_vocab = parts_.model->Config().n_vocab, .n_context = parts_.n_context}));
+    if (request.prefix && request.prefix->pool != pool_) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       "the prefix was kept by another engine; give one that this engine kept");
+    }
     auto compressor = compress::MakeCompressor(request.compressor);
     VC_RETURN_IF_ERROR(compressor);
     if (request.mode == decode::Mode::kFull) compressor->reset();
@@ -106,7 +110,7 @@ class LocalEngine final : public Engine {
     live.channel = std::make_shared<Channel>();
     live.session = std::make_unique<decode::Session>(
         std::move(request), decode::SessionParts{.tokenizer = parts_.tokenizer.get(),
-                                                 .pool = &pool_,
+                                                 .pool = pool_.get(),
                                                  .compressor = *std::move(compressor),
                                                  .queries = {.n_layers = config.n_layers,
                                                              .n_heads = config.n_heads,
@@ -125,18 +129,18 @@ class LocalEngine final : public Engine {
   int ContextSize() const override { return parts_.n_context; }
 
  private:
-  // More than all sessions can use is not reserved.
+  // More than all sessions and one kept answer can use is not reserved.
   size_t PoolBytes(const EngineOptions& options) const {
     const auto n_blocks = (static_cast<size_t>(parts_.n_context) + kv::kBlockTokens - 1) /
                           static_cast<size_t>(kv::kBlockTokens) *
                           static_cast<size_t>(parts_.model->Config().n_layers);
     const size_t block_bytes = kv::BlockLayout(parts_.model->Config().Kv()).Bytes();
     return std::min(options.fast_kv_bytes,
-                    n_blocks * block_bytes * static_cast<size_t>(options.max_sessions));
+                    n_blocks * block_bytes * (static_cast<size_t>(options.max_sessions) + 1));
   }
 
   int CapacityTokens() const {
-    return pool_.Capacity() / parts_.model->Config().n_layers * kv::kBlockTokens;
+    return pool_->Capacity() / parts_.model->Config().n_layers * kv::kBlockTokens;
   }
 
   // An answer without a limit ends where the budget does.
@@ -154,7 +158,7 @@ class LocalEngine final : public Engine {
       n_tokens = std::min<int64_t>(n_prompt + request.max_tokens, n_context);
     }
     if (n_tokens <= CapacityTokens()) return {};
-    const size_t per_token = kv::FullKvBytesPerToken(pool_.Shape());
+    const size_t per_token = kv::FullKvBytesPerToken(pool_->Shape());
     return MakeError(ErrorCode::kResourceExhausted,
                      "the request needs {} tokens of full KV ({} bytes); the budget holds {} ({} "
                      "bytes): raise --fast-kv",
@@ -163,7 +167,7 @@ class LocalEngine final : public Engine {
   }
 
   EngineParts parts_;
-  kv::BlockPool pool_;
+  std::shared_ptr<kv::BlockPool> pool_;  // kept KV may outlive the engine
   model::Pass pass_;
   Loop loop_;  // last: its thread uses all of the above
 };

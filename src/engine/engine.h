@@ -14,6 +14,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "decode/kept_kv.h"
 #include "decode/request.h"
 #include "model/model.h"
 #include "model/tokenizer.h"
@@ -41,6 +42,7 @@ struct Event {
   decode::FinishReason reason = decode::FinishReason::kNone;  // kFinished
   Error error{};                                              // kFinished with kError
   decode::Stats stats{};                                      // kFinished (kTokens: so far)
+  std::shared_ptr<const decode::KeptKv> kept{};  // kFinished, if asked: may outlive the engine
 };
 
 class Stream {
@@ -60,6 +62,8 @@ class Engine {
   //         instruction set this machine lacks; kInternal if the self-test fails.
   static Result<std::unique_ptr<Engine>> Create(const EngineOptions& options);
 
+  // Kept KV takes its part of the budget until its last owner drops it. A request that does not fit
+  // beside it prefills anew; one that does not fit even so ends with kResourceExhausted.
   // Errors: kInvalidArgument (value and range), kResourceExhausted if the request can never fit the
   //         budget or too many wait.
   virtual Result<std::unique_ptr<Stream>> Submit(decode::Request request) = 0;

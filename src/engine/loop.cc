@@ -17,7 +17,10 @@ bool IsSet(Clock::time_point time) { return time != Clock::time_point{}; }
 
 }  // namespace
 
-Loop::Loop(const LoopParts& parts) : parts_(parts), thread_([this] { Run(); }) {}
+Loop::Loop(LoopParts parts)
+    : parts_(std::move(parts)),
+      n_pool_owners_(parts_.pool.use_count()),
+      thread_([this] { Run(); }) {}
 
 Loop::~Loop() {
   {
@@ -55,7 +58,10 @@ bool Loop::TakeArrivals() {
   std::unique_lock lock(mutex_);
   if (live_.empty() && waiting_.empty() && arrivals_.empty() && !is_stopping_) {
     parts_.pool->CheckIntegrity();  // an audit while idle
-    VC_CHECK(parts_.pool->LiveCount() == 0, "{} blocks held by nobody", parts_.pool->LiveCount());
+    // Whoever keeps an answer's KV owns the pool too.
+    const bool is_kept = parts_.pool.use_count() > n_pool_owners_;
+    VC_CHECK(is_kept || parts_.pool->LiveCount() == 0, "{} blocks held by nobody",
+             parts_.pool->LiveCount());
     has_news_.wait(lock, [&] { return is_stopping_ || !arrivals_.empty(); });
   }
   std::move(arrivals_.begin(), arrivals_.end(), std::back_inserter(waiting_));
@@ -78,15 +84,35 @@ void Loop::DropCancelled() {
   waiting_.erase(first_cancelled, waiting_.end());
 }
 
-// A request that does not fit yet holds back those behind it: none is overtaken for ever.
+// A request that does not fit yet holds back those behind it: none is overtaken for ever. With
+// nobody left to wait for, what requests share with earlier answers is given up, and then the
+// request itself.
 void Loop::Admit() {
-  while (!waiting_.empty() && static_cast<int>(live_.size()) < parts_.max_sessions &&
-         waiting_.front().session->Reserve().has_value()) {
+  while (!waiting_.empty() && static_cast<int>(live_.size()) < parts_.max_sessions) {
+    Session& session = *waiting_.front().session;
+    Status reserved = session.Reserve();
+    if (!reserved && !live_.empty()) break;
+    if (!reserved) reserved = ReserveWithoutPrefixes();
+    if (!reserved) {
+      session.Fail({reserved.error().code,
+                    reserved.error().message + ", or drop KV that earlier answers keep"});
+    }
     live_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
   const std::lock_guard lock(mutex_);
   n_waiting_ = static_cast<int>(waiting_.size() + arrivals_.size());
+}
+
+// From the back of the queue: the front keeps its own prefix as long as it can.
+Status Loop::ReserveWithoutPrefixes() {
+  Status reserved;
+  for (auto request = waiting_.rbegin(); request != waiting_.rend(); ++request) {
+    request->session->ForgetPrefix();
+    reserved = waiting_.front().session->Reserve();
+    if (reserved) break;
+  }
+  return reserved;
 }
 
 void Loop::RunPass() {
@@ -161,10 +187,15 @@ void Loop::DeliverTo(LiveRequest& request, Clock::time_point now) {
                            .stats = stats});
   }
   if (session.IsFinished()) {
+    std::shared_ptr<const decode::KeptKv> kept;
+    if (session.GetRequest().keep_kv && session.GetFinishReason() != decode::FinishReason::kError) {
+      kept = std::make_shared<const decode::KeptKv>(parts_.pool, session.Tokens(), session.Full());
+    }
     request.channel->Push({.kind = Event::Kind::kFinished,
                            .reason = session.GetFinishReason(),
                            .error = session.GetError(),
-                           .stats = stats});
+                           .stats = stats,
+                           .kept = std::move(kept)});
   }
 }
 

@@ -40,7 +40,7 @@ struct LiveRequest {
 
 struct LoopParts {
   ThreadTeam* team = nullptr;
-  kv::BlockPool* pool = nullptr;
+  std::shared_ptr<kv::BlockPool> pool{};
   model::Pass* pass = nullptr;
   RowBudget budget;
   int max_sessions = 0;
@@ -49,7 +49,7 @@ struct LoopParts {
 
 class Loop {
  public:
-  explicit Loop(const LoopParts& parts);
+  explicit Loop(LoopParts parts);
   ~Loop();  // ends every request with kCancelled
 
   // Errors: kResourceExhausted if too many wait.
@@ -61,6 +61,7 @@ class Loop {
   bool TakeArrivals();
   void DropCancelled();
   void Admit();
+  Status ReserveWithoutPrefixes();
   void RunPass();
   void Compress();
   void Deliver();
@@ -68,6 +69,7 @@ class Loop {
   void CancelAll();
 
   LoopParts parts_;
+  long n_pool_owners_;               // of the pool, while no answer is kept
   std::deque<LiveRequest> waiting_;  // in order of arrival
   std::vector<LiveRequest> live_;    // in order of admission
   int64_t n_passes_ = 0;

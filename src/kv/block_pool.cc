@@ -11,7 +11,7 @@ BlockPool::BlockPool(const KvShape& shape, size_t capacity_bytes)
       layout_(shape),
       capacity_(static_cast<int>(capacity_bytes / layout_.Bytes())),
       memory_(static_cast<size_t>(capacity_) * layout_.Bytes()),
-      is_live_(static_cast<size_t>(capacity_), false) {
+      n_holders_(static_cast<size_t>(capacity_), 0) {
   // Handed out from the back: lowest ids first, so that memory is touched front to back.
   free_.reserve(static_cast<size_t>(capacity_));
   for (int id = capacity_ - 1; id >= 0; --id) free_.emplace_back(id);
@@ -29,17 +29,31 @@ Result<std::vector<BlockId>> BlockPool::Allocate(int n_blocks) {
   }
   std::vector<BlockId> blocks(free_.rbegin(), free_.rbegin() + n_blocks);
   free_.resize(free_.size() - n_wanted);
-  for (const BlockId block : blocks) is_live_[static_cast<size_t>(block.value)] = true;
+  for (const BlockId block : blocks) n_holders_[static_cast<size_t>(block.value)] = 1;
   return blocks;
+}
+
+void BlockPool::Share(std::span<const BlockId> blocks) {
+  const std::lock_guard lock(mutex_);
+  for (const BlockId block : blocks) {
+    int& n_holders = n_holders_[static_cast<size_t>(block.value)];
+    VC_CHECK(n_holders > 0, "block {} is free", block.value);
+    ++n_holders;
+  }
+}
+
+bool BlockPool::IsShared(BlockId block) const {
+  const std::lock_guard lock(mutex_);
+  return n_holders_[static_cast<size_t>(block.value)] > 1;
 }
 
 void BlockPool::Free(std::span<const BlockId> blocks) {
   const std::lock_guard lock(mutex_);
   for (const BlockId block : blocks) {
     VC_CHECK(block.value >= 0 && block.value < capacity_, "block {} of {}", block.value, capacity_);
-    VC_CHECK(is_live_[static_cast<size_t>(block.value)], "block {} is free already", block.value);
-    is_live_[static_cast<size_t>(block.value)] = false;
-    free_.push_back(block);
+    int& n_holders = n_holders_[static_cast<size_t>(block.value)];
+    VC_CHECK(n_holders > 0, "block {} is free already", block.value);
+    if (--n_holders == 0) free_.push_back(block);
   }
 }
 
@@ -57,16 +71,17 @@ int BlockPool::LiveCount() const { return capacity_ - FreeCount(); }
 
 void BlockPool::CheckIntegrity() const {
   const std::lock_guard lock(mutex_);
-  std::vector<bool> is_free(is_live_.size(), false);
+  std::vector<bool> is_free(n_holders_.size(), false);
   for (const BlockId block : free_) {
     const auto id = static_cast<size_t>(block.value);
     VC_CHECK(!is_free[id], "I4: block {} is in the free list twice", id);
-    VC_CHECK(!is_live_[id], "I4: block {} is both free and live", id);
+    VC_CHECK(n_holders_[id] == 0, "I4: block {} is both free and live", id);
     is_free[id] = true;
   }
-  const auto n_live = std::count(is_live_.begin(), is_live_.end(), true);
-  VC_CHECK(static_cast<size_t>(n_live) + free_.size() == is_live_.size(),
-           "I4: {} live + {} free != {} blocks", n_live, free_.size(), is_live_.size());
+  const auto n_live =
+      std::count_if(n_holders_.begin(), n_holders_.end(), [](int n) { return n > 0; });
+  VC_CHECK(static_cast<size_t>(n_live) + free_.size() == n_holders_.size(),
+           "I4: {} live + {} free != {} blocks", n_live, free_.size(), n_holders_.size());
 }
 
 }  // namespace vericache::kv

@@ -1,5 +1,6 @@
 // A fixed budget of blocks (one layer of 256 tokens each): free + live = capacity, each block in
-// exactly one state (I4).
+// exactly one state (I4). A live block has one holder or several; who writes it must be the only
+// one.
 //
 // Memory is reserved at once and touched on first use, so a large budget costs only what is used.
 // Threads: all members may be called from any thread.
@@ -31,7 +32,11 @@ class BlockPool {
   // All or nothing.
   // Errors: kResourceExhausted with wanted, free and capacity.
   Result<std::vector<BlockId>> Allocate(int n_blocks);
+  // Each of these live blocks has one holder more.
+  void Share(std::span<const BlockId> blocks);
+  // One holder gives each back; what nobody holds is free.
   void Free(std::span<const BlockId> blocks);
+  bool IsShared(BlockId block) const;
   std::byte* Data(BlockId block);
 
   int Capacity() const { return capacity_; }
@@ -47,7 +52,7 @@ class BlockPool {
   AlignedBuffer memory_;
   mutable std::mutex mutex_;
   std::vector<BlockId> free_;
-  std::vector<bool> is_live_;
+  std::vector<int> n_holders_;  // of each block
 };
 
 }  // namespace vericache::kv

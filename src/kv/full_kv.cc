@@ -1,5 +1,8 @@
 #include "kv/full_kv.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/check.h"
 
 namespace vericache::kv {
@@ -22,16 +25,55 @@ int FullKv::HeldTokens() const {
 }
 
 Status FullKv::Reserve(int n_tokens) {
-  const int n_more = BlocksFor(n_tokens) - HeldTokens() / kBlockTokens;
-  if (n_more <= 0) return {};
-  auto allocated = pool_.Allocate(n_more * Shape().n_layers);
+  const int n_more = std::max(0, BlocksFor(n_tokens) - HeldTokens() / kBlockTokens);
+  const int n_copies = n_tokens > length_ && IsNextBlockShared() ? 1 : 0;
+  if (n_more + n_copies == 0) return {};
+  auto allocated = pool_.Allocate((n_more + n_copies) * Shape().n_layers);
   VC_RETURN_IF_ERROR(allocated);
-  for (const BlockId block : *allocated) {
+  const auto n_copied = static_cast<size_t>(n_copies * Shape().n_layers);
+  if (n_copies > 0) ReplaceNextBlock(std::span(*allocated).first(n_copied));
+  for (const BlockId block : std::span(*allocated).subspan(n_copied)) {
     const int layer = static_cast<int>(blocks_.size()) % Shape().n_layers;
     blocks_.push_back(block);
     AppendRuns(layer, pool_.Data(block));
   }
   return {};
+}
+
+void FullKv::Share(const FullKv& other, int n_tokens) {
+  VC_CHECK(blocks_.empty() && &pool_ == &other.pool_, "{} blocks held", blocks_.size());
+  VC_CHECK(n_tokens >= 0 && n_tokens <= other.length_, "{} of {} tokens", n_tokens, other.length_);
+  const auto n_shared = static_cast<size_t>(BlocksFor(n_tokens));
+  const auto shared =
+      std::span(other.blocks_).first(n_shared * static_cast<size_t>(Shape().n_layers));
+  pool_.Share(shared);
+  blocks_.assign(shared.begin(), shared.end());
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const auto runs = std::span(other.runs_[i]).first(n_shared);
+    runs_[i].assign(runs.begin(), runs.end());
+  }
+  length_ = n_tokens;
+}
+
+bool FullKv::IsNextBlockShared() const {
+  if (length_ >= HeldTokens()) return false;
+  const auto first = static_cast<size_t>(length_ / kBlockTokens * Shape().n_layers);
+  return pool_.IsShared(blocks_[first]);  // layers are shared together
+}
+
+void FullKv::ReplaceNextBlock(std::span<const BlockId> copies) {
+  const auto block_idx = static_cast<size_t>(length_ / kBlockTokens);
+  const auto replaced = std::span(blocks_).subspan(block_idx * copies.size(), copies.size());
+  for (size_t layer = 0; layer < copies.size(); ++layer) {
+    std::byte* copy = pool_.Data(copies[layer]);
+    std::memcpy(copy, pool_.Data(replaced[layer]), pool_.Layout().Bytes());
+    for (int head = 0; head < Shape().n_kv_heads; ++head) {
+      runs_[Shape().HeadIndex(static_cast<int>(layer), head)][block_idx] =
+          RunOf(pool_.Layout(), copy, head);
+    }
+  }
+  pool_.Free(replaced);
+  std::copy(copies.begin(), copies.end(), replaced.begin());
 }
 
 void FullKv::AppendRuns(int layer, const std::byte* block) {

@@ -1,6 +1,9 @@
 // The truth: every token's K and V in I16, in blocks of 256 tokens, which only prefill and verify
 // write (I1).
 //
+// A sequence that begins as another one did shares its blocks; the block in which they part is
+// copied before it is written.
+//
 // Invariants: blocks are append-only; slots at or behind Length() are not part of it, whatever
 //             bytes they hold: no result reads them.
 // Threads:    one writer at a time; NewRow of distinct (layer, head, row) may run concurrently
@@ -8,6 +11,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -24,7 +28,10 @@ class FullKv final : public CausalKv {
   FullKv(const FullKv&) = delete;
   FullKv& operator=(const FullKv&) = delete;
 
-  // Makes room for tokens [0, n_tokens).
+  // Begins with the first n_tokens of `other`, whose blocks are shared and stay as they are.
+  // Requires: this KV is empty; the same pool; `other` is not written meanwhile.
+  void Share(const FullKv& other, int n_tokens);
+  // Makes room for tokens [0, n_tokens): rows behind Length() then have blocks of their own.
   // Errors: kResourceExhausted with the numbers; the KV is unchanged then.
   Status Reserve(int n_tokens);
   // Rows [0, n_rows) of the last pass become tokens.
@@ -43,7 +50,11 @@ class FullKv final : public CausalKv {
 
  private:
   int HeldTokens() const;  // tokens the blocks have room for
+  // The next row would be written to a block that others read too.
+  bool IsNextBlockShared() const;
   void AppendRuns(int layer, const std::byte* block);
+  // Takes copies of the block of the next row, one a layer, in its place.
+  void ReplaceNextBlock(std::span<const BlockId> copies);
 
   BlockPool& pool_;
   int length_ = 0;

@@ -1,8 +1,8 @@
 // Goal: the claim of identity_test.cc on real models and long prompts of five kinds.
-// Method: SmolLM2-135M and Qwen2.5-Coder-0.5B; answers in mode verified against mode full, tokens
-// and logits. By default every prompt with two methods on the small model and one prompt on the
-// larger; VERICACHE_REAL_GRID=all runs every prompt with every method, 256 tokens, temperatures 0
-// and 0.8, on both. Prints what was accepted.
+// Method: SmolLM2-135M and Qwen2.5-Coder-0.5B; answers in mode verified against mode full,
+// tokens and logits. By default every prompt with two methods on the small model and one prompt
+// on the larger; VERICACHE_REAL_GRID=all runs every prompt with every method, 256 tokens,
+// temperatures 0 and 0.8, on both. Prints what was accepted.
 
 #include <gtest/gtest.h>
 

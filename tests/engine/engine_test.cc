@@ -83,6 +83,11 @@ TEST(Engine, RefusesRequestsOutOfRange) {
   refused([](decode::Request& r) { r.sampling.temperature = -1; }, "temperature");
   refused([](decode::Request& r) { r.compressor = "magic"; }, "magic");
   refused([](decode::Request& r) { r.compressor = "kivi:bots=4"; }, "bots");
+  decode::Request kept_elsewhere = MakeRequest(10, 1);
+  kept_elsewhere.keep_kv = true;
+  std::shared_ptr<const decode::KeptKv> kept;
+  testing_support::ReadAnswer(**MakeEngine(Options())->Submit(kept_elsewhere), &kept);
+  refused([&](decode::Request& r) { r.prefix = kept; }, "another engine");
 }
 
 TEST(Engine, RefusesWhatCanNeverFit) {

@@ -19,12 +19,13 @@ using testing_support::Values;
 class LoopFixture {
  public:
   explicit LoopFixture(int n_pool_tokens, int max_sessions = 8, int max_waiting = 100)
-      : pool_(Config().Kv(), static_cast<size_t>(n_pool_tokens / kv::kBlockTokens) *
-                                 static_cast<size_t>(Config().n_layers) *
-                                 kv::BlockLayout(Config().Kv()).Bytes()),
+      : pool_(std::make_shared<kv::BlockPool>(
+            Config().Kv(), static_cast<size_t>(n_pool_tokens / kv::kBlockTokens) *
+                               static_cast<size_t>(Config().n_layers) *
+                               kv::BlockLayout(Config().Kv()).Bytes())),
         pass_(Tiny().Get(), **kernels::SelectKernels("auto"), team_, 256),
         loop_(std::make_unique<Loop>(LoopParts{.team = &team_,
-                                               .pool = &pool_,
+                                               .pool = pool_,
                                                .pass = &pass_,
                                                .budget = {.n_decode = 128, .n_prefill = 128},
                                                .max_sessions = max_sessions,
@@ -42,7 +43,7 @@ class LoopFixture {
     auto compressor = compress::MakeCompressor(request.compressor);
     live.session = std::make_unique<decode::Session>(
         std::move(request), decode::SessionParts{.tokenizer = &Tiny().GetTokenizer(),
-                                                 .pool = &pool_,
+                                                 .pool = pool_.get(),
                                                  .compressor = *std::move(compressor),
                                                  .queries = {.n_layers = Config().n_layers,
                                                              .n_heads = Config().n_heads,
@@ -54,11 +55,11 @@ class LoopFixture {
   }
 
   void StopLoop() { loop_.reset(); }
-  kv::BlockPool& Pool() { return pool_; }
+  kv::BlockPool& Pool() { return *pool_; }
 
  private:
   ThreadTeam team_{2};
-  kv::BlockPool pool_;
+  std::shared_ptr<kv::BlockPool> pool_;
   model::Pass pass_;
   std::unique_ptr<Loop> loop_;
 };
@@ -76,7 +77,9 @@ struct Heard {
   std::vector<TokenId> tokens;
   std::vector<int> prefilled;
   decode::FinishReason reason = decode::FinishReason::kNone;
+  Error error{};
   decode::Stats stats;
+  std::shared_ptr<const decode::KeptKv> kept{};
 };
 
 Heard Listen(Channel& channel) {
@@ -86,7 +89,9 @@ Heard Listen(Channel& channel) {
     if (event.kind == Event::Kind::kPrefill) heard.prefilled.push_back(event.prefilled);
     heard.tokens.insert(heard.tokens.end(), event.tokens.begin(), event.tokens.end());
     heard.reason = event.reason;
+    heard.error = event.error;
     heard.stats = event.stats;
+    heard.kept = event.kept;
   }
   return heard;
 }
@@ -179,6 +184,67 @@ TEST(Loop, StoppingEndsEveryRequest) {
   EXPECT_EQ(Listen(*running).reason, decode::FinishReason::kCancelled);
   EXPECT_EQ(Listen(*queued).reason, decode::FinishReason::kCancelled);
   EXPECT_EQ(fixture.Pool().LiveCount(), 0);
+}
+
+// ---- kept KV ------------------------------------------------------------------------------------
+std::shared_ptr<const decode::KeptKv> KeepAnswer(LoopFixture& fixture, int n_prompt) {
+  decode::Request request = MakeRequest(n_prompt, 5);
+  request.keep_kv = true;
+  return Listen(**fixture.Add(std::move(request))).kept;
+}
+
+TEST(Loop, KeptKvHoldsItsPartOfThePoolUntilItIsDropped) {
+  LoopFixture fixture(1024);
+  auto kept = KeepAnswer(fixture, 300);
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->tokens.size(), 304u);
+  EXPECT_EQ(Listen(**fixture.Add(MakeRequest(30, 5))).kept, nullptr);
+  // Idle, with blocks that somebody holds; the loop has freed those of the answers.
+  EXPECT_EQ(Listen(**fixture.Add(MakeRequest(400, 5))).tokens.size(), 5u);
+  const Heard refused = Listen(**fixture.Add(MakeRequest(600, 5)));
+  EXPECT_EQ(refused.reason, decode::FinishReason::kError);
+  EXPECT_EQ(refused.error.code, ErrorCode::kResourceExhausted);
+  EXPECT_NE(refused.error.message.find("earlier answers keep"), std::string::npos);
+  kept.reset();
+  EXPECT_EQ(Listen(**fixture.Add(MakeRequest(600, 5))).tokens.size(), 5u);
+  fixture.StopLoop();
+  EXPECT_EQ(fixture.Pool().LiveCount(), 0);
+}
+
+// What waiting requests share with earlier answers is given up before a request fails.
+TEST(Loop, APrefixThatDoesNotFitIsForgotten) {
+  LoopFixture fixture(1024);
+  decode::Request second = MakeRequest(300, 5);
+  second.prefix = KeepAnswer(fixture, 300);
+  // The first takes the loop's time until the second waits behind it.
+  const auto running = *fixture.Add(MakeRequest(200, 300));
+  const auto all = *fixture.Add(MakeRequest(900, 5));
+  const auto sharing = *fixture.Add(std::move(second));
+  EXPECT_EQ(Listen(*running).tokens.size(), 300u);
+  EXPECT_EQ(Listen(*all).tokens.size(), 5u);
+  const Heard heard = Listen(*sharing);
+  EXPECT_EQ(heard.tokens.size(), 5u);
+  EXPECT_EQ(heard.stats.reused_tokens, 0);
+  EXPECT_EQ(heard.prefilled.back(), 300);
+}
+
+TEST(Loop, ACancelledAnswerKeepsWhatItHas) {
+  LoopFixture fixture(4096);
+  decode::Request request = MakeRequest(300, 2000);
+  request.keep_kv = true;
+  const auto channel = *fixture.Add(request);
+  Event event;
+  do {
+    ASSERT_TRUE(channel->Pop(event));
+  } while (event.kind == Event::Kind::kPrefill);
+  channel->Cancel();
+  const Heard heard = Listen(*channel);
+  ASSERT_TRUE(heard.kept);
+  request.max_tokens = 5;
+  request.prefix = heard.kept;
+  request.prompt = heard.kept->tokens;
+  const Heard next = Listen(**fixture.Add(request));
+  EXPECT_EQ(next.stats.reused_tokens, static_cast<int>(request.prompt.size()) - 1);
 }
 
 }  // namespace

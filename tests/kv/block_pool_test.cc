@@ -1,12 +1,12 @@
 // Goal: the pool conserves blocks (I4), hands out all or nothing, and catches misuse.
-// Method: random allocations and frees against a std::set.
+// Method: random allocations, shares and frees against a std::map of holders.
 
 #include "kv/block_pool.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <set>
+#include <map>
 #include <thread>
 
 #include "tests/support/property.h"
@@ -22,22 +22,28 @@ PROPERTY(BlockPool, KeepsEveryBlockInOneState, 30) {
   const int capacity = rng.In(1, 20);
   BlockPool pool(kShape, BytesOf(capacity) + static_cast<size_t>(rng.In(0, 1000)));
   ASSERT_EQ(pool.Capacity(), capacity);
-  std::set<BlockId> live;
+  std::map<BlockId, int> live;  // holders
   for (int step = 0; step < 200; ++step) {
     if (rng.Chance(0.5)) {
       const int n_wanted = rng.In(0, 6);
       const auto blocks = pool.Allocate(n_wanted);
       ASSERT_EQ(blocks.has_value(), n_wanted <= capacity - static_cast<int>(live.size()));
       if (!blocks.has_value()) continue;
-      for (const BlockId block : *blocks) ASSERT_TRUE(live.insert(block).second) << block.value;
+      for (const BlockId block : *blocks)
+        ASSERT_TRUE(live.insert({block, 1}).second) << block.value;
     } else {
-      std::vector<BlockId> freed;
-      for (const BlockId block : live) {
-        if (rng.Chance(0.3)) freed.push_back(block);
+      std::vector<BlockId> chosen;
+      for (const auto& [block, n_holders] : live) {
+        if (rng.Chance(0.3)) chosen.push_back(block);
       }
-      for (const BlockId block : freed) live.erase(block);
-      pool.Free(freed);
+      const bool is_share = rng.Chance(0.4);
+      for (const BlockId block : chosen) {
+        live[block] += is_share ? 1 : -1;
+        if (live[block] == 0) live.erase(block);
+      }
+      is_share ? pool.Share(chosen) : pool.Free(chosen);
     }
+    for (const auto& [block, n_holders] : live) ASSERT_EQ(pool.IsShared(block), n_holders > 1);
     ASSERT_EQ(pool.LiveCount(), static_cast<int>(live.size()));
     ASSERT_EQ(pool.FreeCount(), capacity - pool.LiveCount());
     pool.CheckIntegrity();
@@ -89,6 +95,7 @@ TEST(BlockPoolDeathTest, CatchesDoubleFree) {
   const auto blocks = pool.Allocate(1).value();
   pool.Free(blocks);
   EXPECT_DEATH(pool.Free(blocks), "free already");
+  EXPECT_DEATH(pool.Share(blocks), "is free");
   EXPECT_DEATH(pool.Free(std::vector<BlockId>{BlockId{2}}), "block 2 of 2");
 }
 

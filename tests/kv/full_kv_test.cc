@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "tests/support/kv_model.h"
 #include "tests/support/property.h"
 
@@ -13,6 +15,7 @@ namespace {
 
 using testing_support::KvModel;
 using testing_support::ReadModel;
+using testing_support::Rng;
 using testing_support::WriteModelRow;
 
 size_t BytesOf(const KvShape& shape, int n_blocks) {
@@ -48,6 +51,64 @@ PROPERTY(FullKv, HoldsWhatWasCommitted, 12) {
     pool.CheckIntegrity();
   }
   EXPECT_EQ(ReadModel(kv), model);
+}
+
+// Writes n_rows rows behind those there are, to the KV and to the model.
+void Append(Rng& rng, FullKv& kv, int n_rows, KvModel& model) {
+  ASSERT_TRUE(kv.Reserve(kv.Length() + n_rows).has_value());
+  for (int row = 0; row < n_rows; ++row) WriteModelRow(rng, kv, row, model);
+  kv.Commit(n_rows);
+}
+
+// What one sequence writes behind a shared beginning, none of the others sees.
+PROPERTY(FullKv, SharesABeginningAndNothingElse, 12) {
+  const KvShape shape{.n_layers = rng.In(1, 2), .n_kv_heads = rng.In(1, 2), .head_dim = 16};
+  BlockPool pool(shape, BytesOf(shape, 30 * shape.n_layers));
+  KvModel model(static_cast<size_t>(shape.HeadCount()));
+  {
+    FullKv first(pool);
+    Append(rng, first, rng.OneOf({1, 255, 256, 257, 600}), model);
+    for (int round = 0; round < 3; ++round) {
+      const int n_shared = rng.OneOf({0, 1, first.Length() / 2, first.Length()});
+      KvModel other_model = model;
+      Resize(other_model, n_shared);
+      FullKv other(pool);
+      other.Share(first, n_shared);
+      ASSERT_EQ(ReadModel(other), other_model);
+      if (rng.Chance(0.8)) Append(rng, other, rng.In(1, 300), other_model);
+      ASSERT_EQ(ReadModel(other), other_model);
+      ASSERT_EQ(ReadModel(first), model);
+      // The other way round too: a sequence that outgrows what shares it.
+      if (rng.Chance(0.5)) Append(rng, first, rng.In(1, 20), model);
+      ASSERT_EQ(ReadModel(other), other_model);
+    }
+    ASSERT_EQ(ReadModel(first), model);
+  }
+  EXPECT_EQ(pool.LiveCount(), 0);
+  pool.CheckIntegrity();
+}
+
+TEST(FullKv, CopiesOnlyTheBlockWhereSequencesPart) {
+  const KvShape shape{.n_layers = 2, .n_kv_heads = 1, .head_dim = 16};
+  BlockPool pool(shape, BytesOf(shape, 8));
+  auto first = std::make_unique<FullKv>(pool);
+  ASSERT_TRUE(first->Reserve(600).has_value());
+  first->Commit(600);
+  FullKv other(pool);
+  other.Share(*first, 520);
+  EXPECT_EQ(pool.LiveCount(), 6);
+  ASSERT_TRUE(other.Reserve(520).has_value());  // nothing is to be written
+  EXPECT_EQ(pool.LiveCount(), 6);
+  const Status refused = other.Reserve(769);  // a block and a copy, of two layers each
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(pool.LiveCount(), 6);
+  ASSERT_TRUE(other.Reserve(521).has_value());
+  EXPECT_EQ(pool.LiveCount(), 8);
+  FullKv heir(pool);
+  heir.Share(*first, 600);
+  first.reset();
+  ASSERT_TRUE(heir.Reserve(700).has_value());  // the only one left to read the last block
+  EXPECT_EQ(pool.FreeCount(), 0);
 }
 
 TEST(FullKv, ShowsOneCausalSegmentOfWholeBlocks) {
@@ -101,6 +162,9 @@ TEST(FullKvDeathTest, CommitsOnlyReservedRows) {
   ASSERT_TRUE(kv.Reserve(10).has_value());
   EXPECT_DEATH(kv.Commit(257), "room for 256");
   EXPECT_DEATH(kv.Truncate(1), "to 1 of 0 tokens");
+  FullKv other(pool);
+  EXPECT_DEATH(other.Share(kv, 1), "1 of 0 tokens");
+  EXPECT_DEATH(kv.Share(other, 0), "1 blocks held");
 }
 
 }  // namespace

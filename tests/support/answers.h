@@ -33,7 +33,9 @@ inline void PrintTo(const Answer& answer, std::ostream* out) {
   for (const int token : answer.tokens) *out << ' ' << token;
 }
 
-inline Answer ReadAnswer(engine::Stream& stream) {
+// kept, if given: the KV that the request asked to keep.
+inline Answer ReadAnswer(engine::Stream& stream,
+                         std::shared_ptr<const decode::KeptKv>* kept = nullptr) {
   Answer answer;
   engine::Event event;
   while (stream.Next(event)) {
@@ -43,6 +45,7 @@ inline Answer ReadAnswer(engine::Stream& stream) {
     answer.reason = event.reason;
     answer.error = event.error;
     answer.stats = event.stats;
+    if (kept != nullptr) *kept = event.kept;
   }
   return answer;
 }
