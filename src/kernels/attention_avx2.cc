@@ -46,7 +46,10 @@ struct V {
 
   // acc += the dot of each pair of 16-bit integers.
   [[gnu::always_inline]] static void DotPairs(Int& acc, Int a, Int b) {
-    acc = _mm256_add_epi32(acc, _mm256_madd_epi16(a, b));
+    Int products;  // with intrinsics GCC spills the accumulators
+    __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
+            : "+x"(acc), "=&x"(products)
+            : "x"(a), "x"(b));
   }
   // sum += the dot of each pair of unsigned and signed bytes.
   [[gnu::always_inline]] static void DotBytes(Int& sum, Int u, Int s) {

@@ -107,7 +107,6 @@ struct ByteCodes {
 template <class Codes, int kStepsPerPart, int kRows, int kVecs, class Step>
 [[gnu::always_inline]] inline void SumSteps(Int (&sums)[kRows][kVecs], int n_steps, Step&& step) {
   if constexpr (!Codes::kIsDeferred) {
-#pragma GCC unroll 2
     for (int i = 0; i < n_steps; ++i) step(i, sums);
   } else {
     for (int i = 0; i < n_steps;) {
