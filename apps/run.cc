@@ -16,6 +16,7 @@
 #include "apps/model_path.h"
 #include "apps/progress.h"
 #include "apps/prompt.h"
+#include "apps/prompt_cache.h"
 #include "apps/run_options.h"
 #include "apps/summary.h"
 #include "compress/registry.h"
@@ -35,6 +36,7 @@ struct Setup {
   std::unique_ptr<engine::Engine> engine;
   decode::Request request;
   RunFacts facts;
+  std::vector<TokenId> cached;  // tokens of the prompt cache
 };
 
 Result<Setup> Prepare(const RunOptions& options, const std::string& user_text,
@@ -52,7 +54,15 @@ Result<Setup> Prepare(const RunOptions& options, const std::string& user_text,
                  .compressor = (*compressor)->Spec(),
                  .isa = std::string((*engine)->IsaName()),
                  .n_threads = (*engine)->ThreadCount()};
-  return Setup{std::move(*engine), std::move(request), std::move(facts)};
+  std::vector<TokenId> cached;
+  if (options.prompt_cache) {
+    auto kept = ReadPromptCache(**engine, *options.prompt_cache);
+    if (!kept) return tl::unexpected(kept.error());
+    request.prefix = std::move(*kept);
+    request.keep_kv = true;
+    if (request.prefix) cached = request.prefix->tokens;
+  }
+  return Setup{std::move(*engine), std::move(request), std::move(facts), std::move(cached)};
 }
 
 // The answer that the user reads. is_quiet: nothing but the JSON may go to standard output.
@@ -93,6 +103,7 @@ Result<Generation> GenerateQuietly(Setup& setup, decode::Mode mode, const char* 
                                    Interrupts& interrupts) {
   decode::Request request = setup.request;
   request.mode = mode;
+  request.keep_kv = false;
   PrefillProgress progress(name, static_cast<int>(request.prompt.size()),
                            isatty(STDERR_FILENO) == 1);
   const Watcher watcher{.on_prefill = [&progress](int n_done) { progress.Show(n_done); },
@@ -121,10 +132,18 @@ Result<Comparison> Compare(Setup& setup, const Generation& verified, Interrupts&
 Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interrupts) {
   const bool is_quiet = options.json == "-";
   Answer answer(static_cast<int>(setup.request.prompt.size()), is_quiet);
-  const auto generation = Generate(*setup.engine, setup.request, answer.GetWatcher(), interrupts);
+  decode::Request request = setup.request;
+  setup.request.prefix.reset();  // the comparison computes everything itself
+  auto generation = Generate(*setup.engine, std::move(request), answer.GetWatcher(), interrupts);
   answer.Finish();
   if (!generation) return tl::unexpected(generation.error());
   fmt::print(stderr, "\n{}", Summary(*generation, setup.request));
+  Status cached;
+  if (options.prompt_cache) {
+    cached = WritePromptCache(*setup.engine, *options.prompt_cache, setup.request, *generation,
+                              setup.cached);
+    generation->kept.reset();  // the comparison may need its memory
+  }
 
   std::optional<Comparison> comparison;
   if (options.is_compare && !interrupts.WasInterrupted() && !answer.HasFailed()) {
@@ -140,6 +159,7 @@ Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interru
                            comparison ? &*comparison : nullptr};
     VC_RETURN_IF_ERROR(WriteReport(*options.json, JsonReport(report)));
   }
+  VC_RETURN_IF_ERROR(cached);
   if (interrupts.WasInterrupted()) return kExitInterrupted;
   return answer.HasFailed() ? kExitBrokenPipe : 0;
 }
@@ -149,6 +169,7 @@ Result<int> RunChecked(const RunOptions& options) {
   if (!request) return tl::unexpected(request.error());
   request->hash_logits = options.is_compare;
   if (options.json && *options.json != "-") VC_RETURN_IF_ERROR(CheckWritable(*options.json));
+  if (options.prompt_cache) VC_RETURN_IF_ERROR(CheckPromptCache(*options.prompt_cache));
   const auto user_text = ReadUserText(options);
   if (!user_text) return tl::unexpected(user_text.error());
   if (!*user_text) {

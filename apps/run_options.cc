@@ -37,6 +37,11 @@ void AddEngineOptions(CLI::App& app, RunOptions& options) {
   AddInt(app, {"--prefill-chunk", "N", "prompt tokens in one pass"}, {1, kPrefillChunkMax},
          options.prefill_chunk);
   AddBytes(app, {"--fast-kv", "BYTES", "memory the full KV may take"}, options.fast_kv_bytes);
+  AddOptionalText(app,
+                  {"--prompt-cache", "FILE",
+                   "keeps the prompt's full KV in a file: the next run of the same model prefills "
+                   "only what differs"},
+                  options.prompt_cache);
 }
 
 std::string CompressorHelp() {

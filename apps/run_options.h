@@ -44,6 +44,7 @@ struct RunOptions {
   std::string draft_len = "auto";
   bool is_compare = false;
   std::optional<std::string> json;  // "-": standard output
+  std::optional<std::string> prompt_cache;
   float temperature = 0.8f;
   int top_k = 40;
   float top_p = 0.95f;

@@ -11,6 +11,8 @@
 #include "engine/loop.h"
 #include "engine/self_test.h"
 #include "kernels/kernels.h"
+#include "kernels/numerics.h"
+#include "store/kv_file.h"
 
 namespace vericache::engine {
 namespace {
@@ -122,6 +124,20 @@ class LocalEngine final : public Engine {
     return stream;
   }
 
+  Status Save(const decode::KeptKv& kept, int n_tokens, const std::string& note,
+              const std::string& path) const override {
+    const std::vector<TokenId> tokens(kept.tokens.begin(), kept.tokens.begin() + n_tokens);
+    return store::WriteKvFile(path, FileKey(), {.tokens = tokens, .note = note}, kept.kv);
+  }
+
+  Result<SavedKv> Restore(const std::string& path) override {
+    kv::FullKv full(*pool_);
+    auto text = store::ReadKvFile(path, FileKey(), full);
+    VC_RETURN_IF_ERROR(text);
+    auto kept = std::make_shared<const decode::KeptKv>(pool_, text->tokens, full);
+    return SavedKv{std::move(kept), std::move(text->note)};
+  }
+
   const model::Model& GetModel() const override { return *parts_.model; }
   const model::Tokenizer& GetTokenizer() const override { return *parts_.tokenizer; }
   std::string_view IsaName() const override { return parts_.kernels->name; }
@@ -141,6 +157,10 @@ class LocalEngine final : public Engine {
 
   int CapacityTokens() const {
     return pool_->Capacity() / parts_.model->Config().n_layers * kv::kBlockTokens;
+  }
+
+  store::KvFileKey FileKey() const {
+    return {.model = parts_.model->Fingerprint(), .numerics = kernels::kNumericsRevision};
   }
 
   // An answer without a limit ends where the budget does.

@@ -45,6 +45,12 @@ struct Event {
   std::shared_ptr<const decode::KeptKv> kept{};  // kFinished, if asked: may outlive the engine
 };
 
+// What Restore read.
+struct SavedKv {
+  std::shared_ptr<const decode::KeptKv> kept;
+  std::string note;
+};
+
 class Stream {
  public:
   virtual ~Stream() = default;  // cancels if unfinished
@@ -67,6 +73,15 @@ class Engine {
   // Errors: kInvalidArgument (value and range), kResourceExhausted if the request can never fit the
   //         budget or too many wait.
   virtual Result<std::unique_ptr<Stream>> Submit(decode::Request request) = 0;
+
+  // Writes the first n_tokens of kept KV, and a note, to a file that appears whole or not at all.
+  // Errors: kNotFound with the system's reason.
+  virtual Status Save(const decode::KeptKv& kept, int n_tokens, const std::string& note,
+                      const std::string& path) const = 0;
+  // Reads it back: bit for bit, or an error, and then nothing is kept.
+  // Errors: kNotFound if there is no such file; kInvalidArgument if it is another file or one of
+  //         another model; kDataLoss if it is damaged; kResourceExhausted.
+  virtual Result<SavedKv> Restore(const std::string& path) = 0;
 
   virtual const model::Model& GetModel() const = 0;
   virtual const model::Tokenizer& GetTokenizer() const = 0;

@@ -98,6 +98,20 @@ void FullKv::Truncate(int n_tokens) {
   for (auto& runs : runs_) runs.resize(n_kept);
 }
 
+BlockId FullKv::BlockAt(int block_idx, int layer) const {
+  return blocks_[static_cast<size_t>(block_idx) * static_cast<size_t>(Shape().n_layers) +
+                 static_cast<size_t>(layer)];
+}
+
+std::span<const std::byte> FullKv::BlockBytes(int block_idx, int layer) const {
+  return {pool_.Data(BlockAt(block_idx, layer)), pool_.Layout().Bytes()};
+}
+
+std::span<std::byte> FullKv::NewBlockBytes(int block_idx, int layer) {
+  VC_CHECK(block_idx * kBlockTokens >= length_, "block {} of {} tokens", block_idx, length_);
+  return {pool_.Data(BlockAt(block_idx, layer)), pool_.Layout().Bytes()};
+}
+
 size_t FullKv::HeldBytes() const { return blocks_.size() * pool_.Layout().Bytes(); }
 
 size_t FullKv::TokenBytes() const {
@@ -115,10 +129,8 @@ RowSlot FullKv::NewRow(int layer, int head, int row_idx) {
   const int slot = length_ + row_idx;
   VC_DCHECK(row_idx >= 0 && slot < HeldTokens(), "row {} behind {} tokens, room for {}", row_idx,
             length_, HeldTokens());
-  const auto block_idx = static_cast<size_t>(slot / kBlockTokens);
-  const auto n_layers = static_cast<size_t>(Shape().n_layers);
-  const BlockId block = blocks_[block_idx * n_layers + static_cast<size_t>(layer)];
-  return RowOf(pool_.Layout(), pool_.Data(block), head, slot % kBlockTokens);
+  std::byte* block = pool_.Data(BlockAt(slot / kBlockTokens, layer));
+  return RowOf(pool_.Layout(), block, head, slot % kBlockTokens);
 }
 
 }  // namespace vericache::kv

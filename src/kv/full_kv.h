@@ -1,5 +1,5 @@
 // The truth: every token's K and V in I16, in blocks of 256 tokens, which only prefill and verify
-// write (I1).
+// write (I1), or what reads back what they wrote.
 //
 // A sequence that begins as another one did shares its blocks; the block in which they part is
 // copied before it is written.
@@ -39,6 +39,10 @@ class FullKv final : public CausalKv {
   // Forgets tokens from n_tokens on and gives back the blocks behind them.
   void Truncate(int n_tokens);
   int Length() const { return length_; }
+  // One layer of one block as it lies in memory, for files: committed tokens only mean something.
+  std::span<const std::byte> BlockBytes(int block_idx, int layer) const;
+  // The same to fill. Requires: room was made, and no token of the block is committed.
+  std::span<std::byte> NewBlockBytes(int block_idx, int layer);
   // Bytes of the blocks held, and of the tokens in them.
   size_t HeldBytes() const;
   size_t TokenBytes() const;
@@ -49,6 +53,7 @@ class FullKv final : public CausalKv {
   RowSlot NewRow(int layer, int head, int row_idx) override;
 
  private:
+  BlockId BlockAt(int block_idx, int layer) const;
   int HeldTokens() const;  // tokens the blocks have room for
   // The next row would be written to a block that others read too.
   bool IsNextBlockShared() const;

@@ -16,6 +16,7 @@ from cli_case import TIMEOUT_S, Folder, call, start
 
 JSON_KEYS = [
     "model", "mode", "compressor", "draft_len", "isa", "threads", "numerics", "prompt_tokens",
+    "reused_tokens",
     "tokens", "text", "finish_reason", "prefill_s", "decode_s", "tokens_per_s", "rounds", "drafted",
     "accepted", "mean_accepted", "kv_full_bytes", "kv_draft_bytes"]
 COMPARE_KEYS = [
@@ -24,7 +25,7 @@ COMPARE_KEYS = [
 FLAGS = """-m -p -f -n -c -t --temp --top-k --top-p --min-p --seed --mode --compressor --draft-len
     --compare --json --isa --repeat-penalty --presence-penalty --frequency-penalty --logit-bias
     --stop --ignore-eos --logprobs --system-prompt --chat-template --prefill-chunk --fast-kv
-    --raw""".split()
+    --raw --prompt-cache""".split()
 # A default of `run --help` and where the JSON says what held.
 HELP_DEFAULTS = {
     "--temp": lambda report: report["sampling"]["temperature"],

@@ -164,6 +164,29 @@ TEST(Engine, ReportsWhatItDid) {
   EXPECT_EQ(answer.logprobs[3].token.id.value, answer.tokens[3]);
 }
 
+// K3: what another process saved is reused, and the answer is the same to the bit.
+TEST(Engine, SavedKvServesAnotherEngine) {
+  const testing_support::TempFolder folder;
+  const std::string path = folder.Path("kv");
+  decode::Request request = MakeRequest(600, 40);
+  request.keep_kv = true;
+  std::shared_ptr<const decode::KeptKv> kept;
+  const auto first = MakeEngine(Options());
+  const Answer answer = testing_support::ReadAnswer(**first->Submit(request), &kept);
+  ASSERT_TRUE(first->Save(*kept, 639, "a note", path).has_value());
+
+  const auto second = MakeEngine(Options());
+  const auto saved = second->Restore(path);
+  ASSERT_TRUE(saved.has_value()) << saved.error().message;
+  EXPECT_EQ(saved->note, "a note");
+  EXPECT_EQ(saved->kept->tokens, kept->tokens);
+  request.prefix = saved->kept;
+  const Answer again = Ask(*second, request);
+  EXPECT_EQ(again, answer);
+  EXPECT_EQ(again.stats.reused_tokens, 599);
+  EXPECT_EQ(second->Restore(folder.Path("absent")).error().code, ErrorCode::kNotFound);
+}
+
 TEST(Engine, AStreamMayOutliveItsEngine) {
   auto engine = MakeEngine(Options());
   auto stream = *engine->Submit(MakeRequest(600, 3000));

@@ -1,0 +1,43 @@
+#include "apps/prompt_cache.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace vericache::apps {
+
+Status CheckPromptCache(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (::access(folder.c_str(), W_OK) == 0) return {};
+  return MakeError(ErrorCode::kNotFound, "cannot write '{}': {}", path, std::strerror(errno));
+}
+
+Result<std::shared_ptr<const decode::KeptKv>> ReadPromptCache(engine::Engine& engine,
+                                                              const std::string& path) {
+  auto restored = engine.Restore(path);
+  if (restored) return std::move(restored->kept);
+  const Error& error = restored.error();
+  if (error.code == ErrorCode::kInvalidArgument) return tl::unexpected(error);
+  if (error.code != ErrorCode::kNotFound) {
+    fmt::print(stderr, "vericache run: {}; the prompt is prefilled anew\n", error.message);
+  }
+  return nullptr;
+}
+
+Status WritePromptCache(const engine::Engine& engine, const std::string& path,
+                        const decode::Request& request, const Generation& generation,
+                        const std::vector<TokenId>& cached) {
+  if (!generation.kept) return {};
+  const auto n_prompt =
+      static_cast<int>(std::min(request.prompt.size(), generation.kept->tokens.size()));
+  if (decode::CommonPrefix(request.prompt, cached) >= n_prompt) return {};
+  return engine.Save(*generation.kept, n_prompt, "", path);
+}
+
+}  // namespace vericache::apps
