@@ -28,6 +28,10 @@ std::string_view ModeName(decode::Mode mode) {
   return "";
 }
 
+std::string_view DrafterName(decode::DrafterKind drafter) {
+  return drafter == decode::DrafterKind::kNgram ? "ngram" : "kv";
+}
+
 Json TokenIds(const std::vector<TokenId>& tokens) {
   Json ids = Json::array();
   for (const TokenId token : tokens) ids.push_back(token.value);
@@ -83,6 +87,7 @@ std::string JsonReport(const RunReport& report) {
   Json object = {{"model", report.facts.model},
                  {"mode", ModeName(request.mode)},
                  {"compressor", report.facts.compressor},
+                 {"drafter", DrafterName(request.drafter)},
                  {"draft_len", request.draft_len ? Json(*request.draft_len) : Json("auto")},
                  {"isa", report.facts.isa},
                  {"threads", report.facts.n_threads},

@@ -56,8 +56,14 @@ void AddModeOptions(CLI::App& app, RunOptions& options) {
   AddChoice(app,
             {"--mode", "MODE", "full, lossy (compressed KV only: the text may differ) or verified"},
             {"full", "lossy", "verified"}, options.mode);
+  AddChoice(app,
+            {"--drafter", "NAME",
+             "who proposes what mode verified verifies: kv (the model over its compressed KV) or "
+             "ngram (what followed the same words before: for edits and quotes)"},
+            {"kv", "ngram"}, options.drafter);
   AddText(app, {"--compressor", "SPEC", CompressorHelp()}, options.compressor);
-  AddText(app, {"--draft-len", "N|auto", "tokens drafted before each verify"}, options.draft_len);
+  AddText(app, {"--draft-len", "N|auto", "tokens drafted before each verify, at most"},
+          options.draft_len);
   AddSwitch(app, "--compare", "decodes the same request in all three modes and compares",
             options.is_compare);
   AddOptionalText(app,
@@ -203,6 +209,8 @@ Result<decode::Request> MakeRequest(const RunOptions& options) {
   VC_RETURN_IF_ERROR(seed);
   decode::Request request;
   request.mode = ParseMode(options.mode);
+  request.drafter =
+      options.drafter == "ngram" ? decode::DrafterKind::kNgram : decode::DrafterKind::kKv;
   request.compressor = options.compressor;
   request.draft_len = *draft_len;
   request.sampling.temperature = options.temperature;

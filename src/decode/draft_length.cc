@@ -16,6 +16,12 @@ constexpr double kVerifiedRowPrior = 0.2;
 // follows the evidence.
 constexpr double kAcceptedPrior = 0.9;
 constexpr double kRejectedPrior = 0.1;
+// Looked-up tokens, by kind of match: the longer what agrees before them, the likelier they are.
+constexpr double kMatchPriors[] = {0.6, 0.75, 0.85, 0.93};
+constexpr double kMatchPriorWeight = 2;  // rounds
+// What a plain step forgets of the evidence on matches: proposals that failed at one place of the
+// text are tried again some dozens of tokens later.
+constexpr double kForget = 0.03;
 constexpr double kDecay = 0.9;  // of the evidence, per round: a window of about ten rounds
 
 constexpr int kFirstPlainSteps = 2;   // a measure to compare with
@@ -57,15 +63,42 @@ DraftLength DraftLength::Auto(int max) {
   length.max_ = max;
   length.plain_left_ = kFirstPlainSteps;
   length.backoff_ = kMinBackoff;
-  length.n_accepted_ = kAcceptedPrior;
-  length.n_rejected_ = kRejectedPrior;
+  length.evidence_ = {kAcceptedPrior, kRejectedPrior};
   return length;
 }
 
-int DraftLength::Next() const {
+DraftLength DraftLength::AutoLookup(int max) {
+  DraftLength length = Auto(max);
+  length.is_lookup_ = true;
+  for (int kind = 0; kind < kMatchKinds; ++kind) {
+    length.match_evidence_[static_cast<size_t>(kind)] = MatchPrior(kind);
+  }
+  return length;
+}
+
+int DraftLength::KindOf(int n_matched) {
+  if (n_matched < 4) return 0;
+  if (n_matched < 8) return 1;
+  return n_matched < 16 ? 2 : 3;
+}
+
+// A proposal rests on one match and stands or falls with it: one round's evidence is how far it
+// went and whether it failed.
+DraftLength::Evidence DraftLength::MatchPrior(int kind) {
+  const double p = kMatchPriors[kind];
+  return {kMatchPriorWeight * p / (1 - p), kMatchPriorWeight};
+}
+
+int DraftLength::Next(int n_matched) const {
   if (fixed_) return *fixed_;
   if (plain_left_ > 0) return 0;
-  return Best();
+  if (!is_lookup_) return Best(evidence_);
+  return Affordable(Best(match_evidence_[static_cast<size_t>(KindOf(n_matched))]));
+}
+
+int DraftLength::Affordable(int n) const {
+  while (n > 0 && lost_s_ + SecondsOf(n, 1) - plain_s_.Value() > LossLimit()) --n;
+  return n;
 }
 
 void DraftLength::Observe(const RoundTimes& round) {
@@ -83,10 +116,20 @@ void DraftLength::ObservePlain(double seconds) {
   plain_s_.Add(seconds);
   since_plain_ = 0;
   if (plain_left_ > 0) --plain_left_;
+  if (is_lookup_) return ForgetMatches();
   if (plain_left_ > 0) return;
   // An attempt is due, unless nothing makes it look worthwhile or losses have used up their share.
-  const int n = Best();
+  const int n = Best(evidence_);
   if (n == 0 || lost_s_ + SecondsOf(n, 1) - plain_s_.Value() > LossLimit()) BackOff();
+}
+
+void DraftLength::ForgetMatches() {
+  for (int kind = 0; kind < kMatchKinds; ++kind) {
+    Evidence& evidence = match_evidence_[static_cast<size_t>(kind)];
+    const Evidence prior = MatchPrior(kind);
+    evidence.n_accepted += kForget * (prior.n_accepted - evidence.n_accepted);
+    evidence.n_rejected += kForget * (prior.n_rejected - evidence.n_rejected);
+  }
 }
 
 void DraftLength::ObserveDraft(const RoundTimes& round) {
@@ -97,15 +140,17 @@ void DraftLength::ObserveDraft(const RoundTimes& round) {
   draft_row_s_.Add(round.draft_s / round.n_drafted);
   verified_row_s_.Add(std::max(0.0, round.verify_s - plain_s) / round.n_drafted);
   extra_s_.Add(round.extra_s / n_tokens);
-  n_accepted_ = kDecay * n_accepted_ + round.n_accepted;
-  n_rejected_ = kDecay * n_rejected_ + (round.n_accepted < round.n_drafted ? 1 : 0);
+  Evidence& evidence =
+      is_lookup_ ? match_evidence_[static_cast<size_t>(KindOf(round.n_matched))] : evidence_;
+  evidence.n_accepted = kDecay * evidence.n_accepted + round.n_accepted;
+  evidence.n_rejected = kDecay * evidence.n_rejected + (round.n_accepted < round.n_drafted ? 1 : 0);
 
   const double gained_s = plain_s * n_tokens - (round.draft_s + round.verify_s + round.extra_s);
   lost_s_ = std::max(lost_s_ - gained_s, -kBankedPlainSteps * plain_s);
   if (gained_s > 0) backoff_ = kMinBackoff;
 
   ++since_plain_;
-  if (lost_s_ > LossLimit() || Best() == 0) {
+  if (!is_lookup_ && (lost_s_ > LossLimit() || Best(evidence_) == 0)) {
     BackOff();
   } else if (since_plain_ >= kPlainEvery) {
     plain_left_ = 1;
@@ -121,24 +166,25 @@ double DraftLength::LossLimit() const {
 void DraftLength::BackOff() {
   plain_left_ = backoff_;
   backoff_ = std::min(backoff_ * 2, kMaxBackoff);
-  n_accepted_ = kAcceptedPrior;
-  n_rejected_ = kRejectedPrior;
+  evidence_ = {kAcceptedPrior, kRejectedPrior};
   draft_row_s_ = {};
   verified_row_s_ = {};
 }
 
 double DraftLength::SecondsOf(int n_drafted, double n_tokens) const {
   const double plain_s = plain_s_.Value();
-  const double draft_row_s =
-      draft_row_s_.Count() > 0 ? draft_row_s_.Value() : kDraftRowPrior * plain_s;
+  double draft_row_s = 0;
+  if (!is_lookup_) {
+    draft_row_s = draft_row_s_.Count() > 0 ? draft_row_s_.Value() : kDraftRowPrior * plain_s;
+  }
   const double verified_row_s =
       verified_row_s_.Count() > 0 ? verified_row_s_.Value() : kVerifiedRowPrior * plain_s;
   const double extra_s = extra_s_.Count() > 0 ? extra_s_.Value() : 0;
   return plain_s + n_drafted * (draft_row_s + verified_row_s) + n_tokens * extra_s;
 }
 
-int DraftLength::Best() const {
-  const double p = n_accepted_ / (n_accepted_ + n_rejected_);
+int DraftLength::Best(const Evidence& evidence) const {
+  const double p = evidence.Acceptance();
   int best = 0;
   double best_rate = kWorthwhile / plain_s_.Value();
   double n_tokens = 1;

@@ -11,6 +11,10 @@
 // tried again later, at doubling distances and with fresh hopes; and whatever the estimates say,
 // the time lost to drafting, added up, stays below a small share of all time plus a fixed
 // allowance. So auto is never much slower than plain decoding (S20).
+//
+// Proposals that are looked up (decode/ngram_lookup.h) cost no draft row, come now and then, and
+// are as good as the match they rest on: evidence is kept by the length of the match. They need no
+// rest when they lose: each is cut to what the allowance can still pay if all of it is rejected.
 // Threads: one user at a time. Times come in as arguments: a pure state machine.
 // Source: VeriCache (arXiv 2605.17613), performance model, with the compute of verified rows.
 #pragma once
@@ -36,6 +40,7 @@ class RecentMedian {
 
 // What one round took and gave. A round without drafts is a plain step.
 struct RoundTimes {
+  int n_matched = 0;  // tokens that a looked-up proposal rests on
   int n_drafted = 0;
   int n_accepted = 0;
   double draft_s = 0;   // all draft rows
@@ -49,31 +54,48 @@ class DraftLength {
   static DraftLength Fixed(int n);
   // Chosen from [0, max].
   static DraftLength Auto(int max);
+  // Chosen from [0, max] for each proposal that was looked up.
+  static DraftLength AutoLookup(int max);
 
-  // Tokens to draft in the next round.
-  int Next() const;
+  // Tokens to draft in the next round; looked-up ones: if they rest on n_matched tokens.
+  int Next(int n_matched = 0) const;
   void Observe(const RoundTimes& round);
   bool IsFixed() const { return fixed_.has_value(); }
 
  private:
   DraftLength() = default;
 
-  int Best() const;
+  // How likely the next drafted token is accepted: decayed counts, begun with a prior.
+  struct Evidence {
+    double n_accepted = 0;
+    double n_rejected = 0;
+    double Acceptance() const { return n_accepted / (n_accepted + n_rejected); }
+  };
+  // Matches of 2 or 3 tokens, up to 7, up to 15, and longer.
+  static constexpr int kMatchKinds = 4;
+  static int KindOf(int n_matched);
+  static Evidence MatchPrior(int kind);
+
+  int Best(const Evidence& evidence) const;
+  // The longest draft up to n whose rejection the allowance can pay.
+  int Affordable(int n) const;
   double SecondsOf(int n_drafted, double n_tokens) const;
   double LossLimit() const;
   void ObservePlain(double seconds);
   void ObserveDraft(const RoundTimes& round);
+  void ForgetMatches();
   void BackOff();
 
   std::optional<int> fixed_;
   int max_ = 0;
+  bool is_lookup_ = false;
 
   RecentMedian plain_s_;         // a plain step
   RecentMedian draft_row_s_;     // a draft row
   RecentMedian verified_row_s_;  // what each drafted row adds to a verify
   RecentMedian extra_s_;         // share of the compressions of each committed token
-  double n_accepted_ = 0;        // decayed, with the prior
-  double n_rejected_ = 0;
+  Evidence evidence_;            // of drafts by a model
+  std::array<Evidence, kMatchKinds> match_evidence_{};  // of looked-up ones
 
   int plain_left_ = 0;   // plain steps before the next attempt
   int backoff_ = 0;      // their number after the next failure

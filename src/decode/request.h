@@ -23,6 +23,12 @@ enum class Mode : uint8_t {
   kVerified,  // compressed drafts, full KV verifies; the text equals kFull's
 };
 
+// Who proposes the tokens that mode kVerified verifies.
+enum class DrafterKind : uint8_t {
+  kKv,     // the model over its compressed KV
+  kNgram,  // what followed the newest tokens when they occurred before; nothing is compressed
+};
+
 struct SamplingParams {
   float temperature = 0.0f;  // 0: greedy
   uint64_t seed = 0;
@@ -38,6 +44,7 @@ inline constexpr int kMaxLogprobs = 100;
 struct Request {
   std::vector<TokenId> prompt;  // not empty
   Mode mode = Mode::kVerified;
+  DrafterKind drafter = DrafterKind::kKv;
   std::string compressor = "identity";  // spec (compress/registry.h)
   std::optional<int> draft_len;         // nullopt: auto
   SamplingParams sampling;
@@ -80,6 +87,12 @@ struct Stats {
   size_t kv_draft_bytes = 0;  // body and tail that a draft step reads, at the last draft
   uint64_t logits_hash = 0;   // of the logits of all committed rows, in order; 0 if not asked for
 };
+
+// Whether anything will be compressed for this request.
+inline bool UsesCompressor(const Request& request) {
+  return request.mode == Mode::kLossy ||
+         (request.mode == Mode::kVerified && request.drafter != DrafterKind::kNgram);
+}
 
 // What a model offers to requests.
 struct RequestLimits {

@@ -21,13 +21,18 @@ SamplingParams ResolveSampling(SamplingParams sampling, int n_context) {
   return sampling;
 }
 
+bool LooksUp(const Request& request) {
+  return request.mode == Mode::kVerified && request.drafter == DrafterKind::kNgram;
+}
+
 DraftLength MakeDraftLength(const Request& request) {
-  return request.draft_len ? DraftLength::Fixed(*request.draft_len)
-                           : DraftLength::Auto(kMaxAutoDraftLen);
+  if (request.draft_len) return DraftLength::Fixed(*request.draft_len);
+  return LooksUp(request) ? DraftLength::AutoLookup(kMaxAutoDraftLen)
+                          : DraftLength::Auto(kMaxAutoDraftLen);
 }
 
 std::unique_ptr<Drafter> MakeDrafter(const Request& request, SessionParts& parts) {
-  if (request.mode == Mode::kFull) return nullptr;
+  if (!UsesCompressor(request)) return nullptr;
   VC_CHECK(parts.compressor != nullptr, "no compressor");
   return std::make_unique<Drafter>(DrafterParts{.shape = parts.pool->Shape(),
                                                 .queries = parts.queries,
@@ -56,6 +61,10 @@ Session::Session(Request request, SessionParts parts)
   limit_ = is_bounded ? n_prompt + request_.max_tokens : parts.n_context;
   limit_reason_ = is_bounded ? FinishReason::kLength : FinishReason::kContext;
   for (const TokenId token : tokens_) sampler_.Accept(token);
+  if (LooksUp(request_)) {
+    lookup_.emplace();
+    for (const TokenId token : tokens_) lookup_->Append(token);
+  }
   stats_.prompt_tokens = n_prompt;
   if (request_.prefix) SharePrefix();
 }
@@ -94,7 +103,7 @@ int Session::RowCount() const {
     case Step::kDraft:
       return 1;
     case Step::kVerify:
-      return static_cast<int>(drafter_->Tokens().size()) + 1;
+      return static_cast<int>(Drafted().size()) + 1;
     case Step::kCompress:
     case Step::kFinished:
       return 0;
@@ -133,11 +142,9 @@ model::RowGroup Session::PrefillRows(int max_rows) {
 // nothing may follow it.
 model::RowGroup Session::VerifyRows() {
   row_tokens_.assign(1, tokens_.back());
-  if (step_ == Step::kVerify) {
-    const auto drafted = drafter_->Tokens();
-    row_tokens_.insert(row_tokens_.end(), drafted.begin(), drafted.end());
-    if (EndsText(row_tokens_.back())) row_tokens_.pop_back();
-  }
+  const auto drafted = Drafted();
+  row_tokens_.insert(row_tokens_.end(), drafted.begin(), drafted.end());
+  if (row_tokens_.size() > 1 && EndsText(row_tokens_.back())) row_tokens_.pop_back();
   return {.tokens = row_tokens_,
           .first_position = Position{full_.Length()},
           .kv = &full_,
@@ -195,7 +202,7 @@ void Session::ConsumeDraft(const model::GroupLogits& logits, double seconds) {
 }
 
 std::vector<TokenId> Session::ChooseVerified(const model::GroupLogits& logits) {
-  const auto drafted = step_ == Step::kVerify ? drafter_->Tokens() : std::span<const TokenId>{};
+  const auto drafted = Drafted();
   std::vector<TokenId> chosen;
   Sampler sampler = sampler_.Clone();
   for (int row = 0; row < logits.n_rows; ++row) {
@@ -211,7 +218,7 @@ std::vector<TokenId> Session::ChooseVerified(const model::GroupLogits& logits) {
 
 void Session::ConsumeVerify(const model::GroupLogits& logits, double seconds) {
   const std::vector<TokenId> chosen = ChooseVerified(logits);
-  const auto drafted = step_ == Step::kVerify ? drafter_->Tokens() : std::span<const TokenId>{};
+  const auto drafted = Drafted();
   const int n_accepted = CountAccepted(drafted, chosen);
   // The row behind the last chosen token decides whether all is well: it is the one that is wrong,
   // if any is.
@@ -223,13 +230,15 @@ void Session::ConsumeVerify(const model::GroupLogits& logits, double seconds) {
   full_.Commit(n_committed);
   stats_.kv_full_bytes = std::max(stats_.kv_full_bytes, full_.TokenBytes());
   // A draft that outlived the answer counts up to its end: what came behind was not rejected.
-  RoundTimes round{.n_drafted = static_cast<int>(drafted.size()),
+  RoundTimes round{.n_matched = proposal_.n_matched,
+                   .n_drafted = static_cast<int>(drafted.size()),
                    .n_accepted = std::min(n_accepted, n_committed),
                    .draft_s = std::exchange(draft_s_, 0.0),
                    .verify_s = seconds};
   if (IsFinished() && n_accepted >= n_committed) round.n_drafted = n_committed;
   ObserveRound(round);
   if (drafter_) drafter_->End();
+  proposal_ = {};
 
   if (IsFinished()) return;
   if (is_row_wrong) return FailNonFinite(full_.Length() + 1);
@@ -242,7 +251,10 @@ void Session::ObserveRound(const RoundTimes& round) {
     stats_.rounds += 1;
     stats_.drafted += round.n_drafted;
     stats_.accepted += round.n_accepted;
-    observed.extra_s = last_compress_s_ * (round.n_accepted + 1) / drafter_->CompressionInterval();
+    if (drafter_) {
+      observed.extra_s =
+          last_compress_s_ * (round.n_accepted + 1) / drafter_->CompressionInterval();
+    }
   }
   draft_length_.Observe(observed);
 }
@@ -293,6 +305,7 @@ int Session::CommitTokens(const std::vector<TokenId>& tokens, const model::Group
 void Session::CommitToken(TokenId token, std::span<const float> logits) {
   tokens_.push_back(token);
   sampler_.Accept(token);
+  if (lookup_) lookup_->Append(token);
   stats_.generated_tokens += 1;
   output_.tokens.push_back(token);
   if (request_.hash_logits) stats_.logits_hash = HashLogits(logits, stats_.logits_hash);
@@ -308,6 +321,11 @@ void Session::CommitToken(TokenId token, std::span<const float> logits) {
 void Session::ChooseStep() {
   if (IsFinished()) return;
   if (request_.mode == Mode::kLossy) return ChooseLossyStep();
+  if (lookup_) {
+    LookUp();
+    step_ = proposal_.tokens.empty() ? Step::kPlain : Step::kVerify;
+    return;
+  }
   const int n_draft = NextDraftLength();
   if (n_draft == 0) {
     step_ = Step::kPlain;
@@ -342,6 +360,22 @@ int Session::NextDraftLength() const {
   if (!drafter_) return 0;
   if (!draft_length_.IsFixed() && drafter_->BodyEndFor(full_.Length()) == 0) return 0;
   return std::clamp(draft_length_.Next(), 0, TokensLeft() - 1);
+}
+
+// Nothing may follow an end of text, so a proposal ends there.
+void Session::LookUp() {
+  proposal_ = lookup_->Propose({}, std::clamp(TokensLeft() - 1, 0, kMaxDraftLen));
+  const int n_wanted = std::max(0, draft_length_.Next(proposal_.n_matched));
+  auto& tokens = proposal_.tokens;
+  if (static_cast<int>(tokens.size()) > n_wanted) tokens.resize(static_cast<size_t>(n_wanted));
+  const auto end =
+      std::find_if(tokens.begin(), tokens.end(), [this](TokenId token) { return EndsText(token); });
+  if (end != tokens.end()) tokens.erase(end + 1, tokens.end());
+}
+
+std::span<const TokenId> Session::Drafted() const {
+  if (step_ != Step::kVerify) return {};
+  return lookup_ ? std::span<const TokenId>(proposal_.tokens) : drafter_->Tokens();
 }
 
 void Session::Cancel() {

@@ -4,6 +4,7 @@
 //   prefill ──► first token, from the full KV's logits
 //     │ full:      plain rows over the full KV
 //     │ verified:  compress? ─► draft rows over the draft KV ─► one verify over the full KV ─► ...
+//     │            with drafter kNgram: look up ─► one verify over the full KV ─► ...
 //     └ lossy:     compress? ─► rows over the draft KV, unverified
 //
 // A verify runs the pending token and the drafted ones through the full KV. Row i chooses the token
@@ -25,6 +26,7 @@
 #include "base/result.h"
 #include "decode/draft_length.h"
 #include "decode/drafter.h"
+#include "decode/ngram_lookup.h"
 #include "decode/request.h"
 #include "decode/sampler.h"
 #include "decode/text_stream.h"
@@ -38,7 +40,7 @@ namespace vericache::decode {
 struct SessionParts {
   const model::Tokenizer* tokenizer = nullptr;
   kv::BlockPool* pool = nullptr;
-  std::unique_ptr<compress::Compressor> compressor{};  // null in mode full
+  std::unique_ptr<compress::Compressor> compressor{};  // null unless UsesCompressor
   model::QueryShape queries{};
   const kernels::KernelTable* kernels = &kernels::RefKernels();  // for compressing
   int n_context = 0;  // tokens of prompt and answer together
@@ -122,6 +124,10 @@ class Session {
   void ChooseStep();
   void ChooseLossyStep();
   int NextDraftLength() const;
+  // The tokens to verify: drafted by the model, or looked up. Empty in a plain step.
+  std::span<const TokenId> Drafted() const;
+  // Fills proposal_: what the draft length wants of what can be looked up.
+  void LookUp();
   void Finish(FinishReason reason);
   void FailNonFinite(int n_tokens);
 
@@ -134,7 +140,9 @@ class Session {
   kv::FullKv full_;
   Sampler sampler_;  // has accepted exactly tokens_
   TextStream text_;
-  std::unique_ptr<Drafter> drafter_;  // null in mode full
+  std::unique_ptr<Drafter> drafter_;   // null unless UsesCompressor
+  std::optional<NgramLookup> lookup_;  // of tokens_; drafter kNgram only
+  NgramProposal proposal_;
   DraftLength draft_length_;
 
   Step step_ = Step::kPrefill;

@@ -103,7 +103,7 @@ class LocalEngine final : public Engine {
     }
     auto compressor = compress::MakeCompressor(request.compressor);
     VC_RETURN_IF_ERROR(compressor);
-    if (request.mode == decode::Mode::kFull) compressor->reset();
+    if (!decode::UsesCompressor(request)) compressor->reset();
     const int n_context = ContextOf(request);
     VC_RETURN_IF_ERROR(CheckFits(request, n_context));
 

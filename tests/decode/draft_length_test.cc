@@ -192,6 +192,68 @@ TEST(DraftLength, NeverExceedsItsMaximum) {
   }
 }
 
+// ---- looked-up proposals ------------------------------------------------------------------------
+
+// Plays proposals that rest on matches of given lengths; returns the time in plain steps a token.
+struct LookupRound {
+  int n_matched;
+  int n_good;  // tokens that would be accepted
+};
+Outcome PlayLookups(DraftLength& length, int n_tokens,
+                    const std::function<LookupRound(int n_tokens)>& next) {
+  Outcome outcome;
+  while (outcome.n_tokens < n_tokens) {
+    const LookupRound offered = next(outcome.n_tokens);
+    RoundTimes round{.n_matched = offered.n_matched, .n_drafted = length.Next(offered.n_matched)};
+    round.n_accepted = std::min(round.n_drafted, offered.n_good);
+    round.verify_s = 1 + 0.2 * round.n_drafted;
+    length.Observe(round);
+    outcome.n_tokens += round.n_accepted + 1;
+    outcome.seconds += round.verify_s;
+    outcome.n_drafted += round.n_drafted;
+    outcome.n_longest = std::max(outcome.n_longest, round.n_drafted);
+  }
+  return outcome;
+}
+
+TEST(DraftLength, LongMatchesAreFollowedFurtherThanShortOnes) {
+  DraftLength length = DraftLength::AutoLookup(64);
+  EXPECT_EQ(length.Next(20), 0);  // plain steps first
+  length.Observe({.verify_s = 1});
+  length.Observe({.verify_s = 1});
+  EXPECT_GT(length.Next(2), 0);
+  EXPECT_GT(length.Next(8), length.Next(2));
+  EXPECT_GT(length.Next(20), length.Next(8));
+}
+
+TEST(DraftLength, FailedLookupsCostAFewPercent) {
+  for (const int n_tokens : {128, 1024, 8192}) {
+    DraftLength length = DraftLength::AutoLookup(64);
+    const Outcome outcome = PlayLookups(
+        length, n_tokens, [](int n) { return LookupRound{.n_matched = 2 + n % 30, .n_good = 0}; });
+    EXPECT_GT(outcome.Speedup(), n_tokens < 256 ? 0.94 : 0.97) << n_tokens;
+    EXPECT_GT(outcome.n_drafted, 0);
+  }
+}
+
+// Short matches that fail say nothing about long ones that hold.
+TEST(DraftLength, EachKindOfMatchIsJudgedByItself) {
+  DraftLength length = DraftLength::AutoLookup(64);
+  const Outcome outcome = PlayLookups(length, 4000, [](int n) {
+    return n / 20 % 2 == 0 ? LookupRound{.n_matched = 2, .n_good = 0}
+                           : LookupRound{.n_matched = 20, .n_good = 20};
+  });
+  EXPECT_GT(outcome.Speedup(), 1.3);  // half of the tokens, about three times as fast
+}
+
+TEST(DraftLength, LookupsComeBackWhenTheyBecomeGood) {
+  DraftLength length = DraftLength::AutoLookup(64);
+  PlayLookups(length, 1000, [](int) { return LookupRound{.n_matched = 20, .n_good = 0}; });
+  const Outcome outcome =
+      PlayLookups(length, 300, [](int) { return LookupRound{.n_matched = 20, .n_good = 64}; });
+  EXPECT_GT(outcome.Speedup(), 2.0);
+}
+
 TEST(RecentMedian, IsTheMiddleOfTheLastFive) {
   RecentMedian median;
   median.Add(5);

@@ -14,47 +14,18 @@ namespace vericache::decode {
 namespace {
 
 using testing_support::DraftKind;
+using testing_support::ExpectSameAsFull;
 using testing_support::HashedScript;
+using testing_support::MakeRequest;
 using testing_support::Prefer;
 using testing_support::Script;
 using testing_support::ScriptedOptions;
 using testing_support::ScriptedSession;
+using testing_support::Values;
 
 constexpr DraftKind kAllKinds[] = {DraftKind::kPerfect,     DraftKind::kSometimes,
                                    DraftKind::kAlwaysWrong, DraftKind::kConstant,
                                    DraftKind::kRandom,      DraftKind::kEndsText};
-
-Request MakeRequest(int n_prompt, int max_tokens) {
-  Request request;
-  for (int i = 0; i < n_prompt; ++i) request.prompt.emplace_back((i * 37) % 200);
-  request.max_tokens = max_tokens;
-  request.draft_len = 7;
-  request.hash_logits = true;
-  return request;
-}
-
-std::vector<int> Values(const std::vector<TokenId>& tokens) {
-  std::vector<int> values;
-  for (const TokenId token : tokens) values.push_back(token.value);
-  return values;
-}
-
-// Plays the request plainly and drafted; both must agree in everything a user sees.
-void ExpectSameAsFull(Request request, const Script& script, const ScriptedOptions& options = {}) {
-  Request plain = request;
-  plain.mode = Mode::kFull;
-  ScriptedSession full(plain, script, options);
-  full.Run();
-  ScriptedSession drafted(request, script, options);
-  drafted.Run();
-  ASSERT_EQ(Values(drafted.tokens), Values(full.tokens));
-  ASSERT_EQ(drafted.text, full.text);
-  ASSERT_EQ(drafted.Get().GetFinishReason(), full.Get().GetFinishReason());
-  ASSERT_EQ(drafted.Get().GetStats().logits_hash, full.Get().GetStats().logits_hash);
-  ASSERT_EQ(drafted.Get().GetError().message, full.Get().GetError().message);
-  ASSERT_EQ(drafted.FullKvLength(), full.FullKvLength());
-  ASSERT_EQ(drafted.Get().GetStats().generated_tokens, static_cast<int>(full.tokens.size()));
-}
 
 TEST(Session, DraftedEqualsPlainForEveryDrafterLengthAndTemperature) {
   for (const DraftKind kind : kAllKinds) {

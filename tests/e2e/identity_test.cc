@@ -55,6 +55,8 @@ TEST(Identity, DraftedEqualsFullOverAPairwiseGrid) {
   EXPECT_GT(runner.n_rejected, 500);
   EXPECT_GT(runner.n_identity_drafted, 100);
   EXPECT_GT(runner.n_hostile_drafted, 100);
+  EXPECT_GT(runner.n_looked_up, 200);
+  EXPECT_GT(runner.n_lookups_accepted, 0);
   EXPECT_GT(runner.n_compressions, runner.n_cases);
 }
 

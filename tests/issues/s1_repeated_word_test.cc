@@ -30,6 +30,11 @@ TEST(S1RepeatedWord, DraftedEqualsPlain) {
       request.compressor = spec;
       testing_support::ExpectIdentical(testing_support::RunSolo(tiny, request), full);
     }
+    // The way of drafting that the issue was about.
+    request.drafter = decode::DrafterKind::kNgram;
+    const auto looked_up = testing_support::RunSolo(tiny, request);
+    testing_support::ExpectIdentical(looked_up, full);
+    EXPECT_GT(looked_up.stats.drafted, 0);
   }
 }
 

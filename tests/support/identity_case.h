@@ -20,6 +20,7 @@ inline constexpr int kChunk = 512;  // softmax chunk, and the grain of an exact 
 struct IdentityCase {
   model::Architecture architecture = model::Architecture::kLlama;
   std::string spec;
+  decode::DrafterKind drafter = decode::DrafterKind::kKv;
   std::optional<int> draft_len;  // nullopt: auto
   int n_prompt = 1;
   int n_threads = 1;
@@ -31,10 +32,10 @@ struct IdentityCase {
 
   std::string Describe() const {
     return fmt::format(
-        "{} {} draft {} prompt {} threads {} prefill chunk {} seed {} T {} tail {}+{}",
+        "{} {} drafter {} draft {} prompt {} threads {} prefill chunk {} seed {} T {} tail {}+{}",
         architecture == model::Architecture::kLlama ? "llama" : "qwen2", spec,
-        draft_len ? std::to_string(*draft_len) : "auto", n_prompt, n_threads, prefill_chunk, seed,
-        temperature, tail.n_recent, tail.interval);
+        static_cast<int>(drafter), draft_len ? std::to_string(*draft_len) : "auto", n_prompt,
+        n_threads, prefill_chunk, seed, temperature, tail.n_recent, tail.interval);
   }
 };
 
@@ -56,6 +57,8 @@ struct IdentityGrid {
   std::vector<model::Architecture> architectures = {model::Architecture::kLlama,
                                                     model::Architecture::kQwen2};
   std::vector<std::string> specs = IdentitySpecs();
+  std::vector<decode::DrafterKind> drafters = {decode::DrafterKind::kKv,
+                                               decode::DrafterKind::kNgram};
   std::vector<std::optional<int>> draft_lens = {1, 2, 7, 25, 40, std::nullopt};
   std::vector<int> n_prompts = {1, kChunk - 1, kChunk, kChunk + 1, 3 * kChunk};
   // The slow values of these two once, the quick ones more often.
@@ -68,8 +71,9 @@ struct IdentityGrid {
 
   std::vector<int> Sizes() const {
     const auto size = [](const auto& values) { return static_cast<int>(values.size()); };
-    return {size(architectures),  size(specs), size(draft_lens),   size(n_prompts), size(n_threads),
-            size(prefill_chunks), size(seeds), size(temperatures), size(tails)};
+    return {size(architectures), size(specs),     size(drafters),       size(draft_lens),
+            size(n_prompts),     size(n_threads), size(prefill_chunks), size(seeds),
+            size(temperatures),  size(tails)};
   }
 
   IdentityCase At(const std::vector<int>& choice) const {
@@ -80,6 +84,7 @@ struct IdentityGrid {
     IdentityCase c;
     c.architecture = pick(architectures);
     c.spec = pick(specs);
+    c.drafter = pick(drafters);
     c.draft_len = pick(draft_lens);
     c.n_prompt = pick(n_prompts);
     c.n_threads = pick(n_threads);
@@ -99,6 +104,7 @@ class IdentityRunner {
     decode::Request request;
     request.prompt = RandomPrompt(c.n_prompt, c.seed);
     request.compressor = c.spec;
+    request.drafter = c.drafter;
     request.draft_len = c.draft_len;
     request.sampling = {.temperature = c.temperature, .seed = c.seed * 1000003};
     request.max_tokens = c.max_tokens;
@@ -113,6 +119,11 @@ class IdentityRunner {
     n_accepted += drafted.stats.accepted;
     n_rejected += drafted.stats.drafted - drafted.stats.accepted;
     n_compressions += drafted.stats.n_compressions;
+    if (c.drafter == decode::DrafterKind::kNgram) {
+      n_looked_up += drafted.stats.drafted;
+      n_lookups_accepted += drafted.stats.accepted;
+      return;
+    }
     if (c.spec == "identity") {
       EXPECT_EQ(drafted.stats.accepted, drafted.stats.drafted);
       n_identity_drafted += drafted.stats.drafted;
@@ -125,6 +136,8 @@ class IdentityRunner {
   int64_t n_rejected = 0;
   int64_t n_identity_drafted = 0;
   int64_t n_hostile_drafted = 0;
+  int64_t n_looked_up = 0;
+  int64_t n_lookups_accepted = 0;
   int n_compressions = 0;
 
  private:

@@ -203,6 +203,43 @@ class ScriptedSession {
   decode::Session session_;
 };
 
+// ---- comparing
+// -----------------------------------------------------------------------------------
+
+// A prompt that hardly repeats itself, greedy, with drafts of 7.
+inline decode::Request MakeRequest(int n_prompt, int max_tokens) {
+  decode::Request request;
+  for (int i = 0; i < n_prompt; ++i) request.prompt.emplace_back((i * 37) % 200);
+  request.max_tokens = max_tokens;
+  request.draft_len = 7;
+  request.hash_logits = true;
+  return request;
+}
+
+inline std::vector<int> Values(const std::vector<TokenId>& tokens) {
+  std::vector<int> values;
+  for (const TokenId token : tokens) values.push_back(token.value);
+  return values;
+}
+
+// Plays the request plainly and drafted; both must agree in everything a user sees.
+inline void ExpectSameAsFull(decode::Request request, const Script& script,
+                             const ScriptedOptions& options = {}) {
+  decode::Request plain = request;
+  plain.mode = decode::Mode::kFull;
+  ScriptedSession full(plain, script, options);
+  full.Run();
+  ScriptedSession drafted(request, script, options);
+  drafted.Run();
+  ASSERT_EQ(Values(drafted.tokens), Values(full.tokens));
+  ASSERT_EQ(drafted.text, full.text);
+  ASSERT_EQ(drafted.Get().GetFinishReason(), full.Get().GetFinishReason());
+  ASSERT_EQ(drafted.Get().GetStats().logits_hash, full.Get().GetStats().logits_hash);
+  ASSERT_EQ(drafted.Get().GetError().message, full.Get().GetError().message);
+  ASSERT_EQ(drafted.FullKvLength(), full.FullKvLength());
+  ASSERT_EQ(drafted.Get().GetStats().generated_tokens, static_cast<int>(full.tokens.size()));
+}
+
 // ---- scripts ------------------------------------------------------------------------------------
 
 inline uint64_t HashTokens(std::span<const TokenId> tokens) {

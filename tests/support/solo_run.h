@@ -92,7 +92,7 @@ inline void ReadFullKv(const kv::FullKv& full, SoloResult& result) {
 }
 
 inline std::unique_ptr<compress::Compressor> CompressorOf(const decode::Request& request) {
-  if (request.mode == decode::Mode::kFull) return nullptr;
+  if (!decode::UsesCompressor(request)) return nullptr;
   auto compressor = compress::MakeCompressor(request.compressor);
   VC_CHECK(compressor.has_value(), "{}", compressor.error().message);
   return *std::move(compressor);
