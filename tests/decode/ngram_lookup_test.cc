@@ -1,7 +1,7 @@
-// Goal:   a proposal is what its definition says: what followed the newest place of the longest
-//         match, and then itself.
-// Method: a naive search over the definition is the oracle, on random sequences over few symbols,
-//         where matches of every length abound; examples say the rest.
+// Goal: a proposal is what its definition says: what followed the newest place of the longest
+// match, and then itself.
+// Method: a naive search over the definition is the oracle, on random sequences over few
+// symbols, where matches of every length abound; examples say the rest.
 
 #include "decode/ngram_lookup.h"
 

@@ -1,7 +1,7 @@
-// Goal:   looked-up drafts change no token: whatever the text repeats, a session commits the tokens
-//         of plain decoding, ends where plain decoding ends, and compresses nothing (S1, S3, S4).
-// Method: scripted truths that copy what they have seen, now and then not, or never what would be
-//         proposed; mode full on the same script is the oracle.
+// Goal: looked-up drafts change no token: whatever the text repeats, a session commits the
+// tokens of plain decoding, ends where plain decoding ends, and compresses nothing (S1, S3, S4).
+// Method: scripted truths that copy what they have seen, now and then not, or never what would
+// be proposed; mode full on the same script is the oracle.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Goal:   a file appears whole or not at all, whatever fails, and what was there before stays.
+// Goal: a file appears whole or not at all, whatever fails, and what was there before stays.
 // Method: a folder of its own; a limit of the process on file sizes stands for a full disk.
 
 #include "store/atomic_file.h"

@@ -1,5 +1,5 @@
-// Goal:   what is read back is what was written, bit for bit, or a clear error: files cut anywhere,
-//         bits flipped anywhere, other files, other models (K2, I9).
+// Goal: what is read back is what was written, bit for bit, or a clear error: files cut
+// anywhere, bits flipped anywhere, other files, other models (K2, I9).
 // Method: random KV; every kind of damage over a small file; the pool is asked afterwards.
 
 #include "store/kv_file.h"
