@@ -71,6 +71,8 @@ std::string_view FinishReasonName(decode::FinishReason reason) {
       return "length";
     case decode::FinishReason::kContext:
       return "context";
+    case decode::FinishReason::kGrammar:
+      return "grammar";
     case decode::FinishReason::kCancelled:
       return "cancelled";
     case decode::FinishReason::kError:

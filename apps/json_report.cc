@@ -42,14 +42,25 @@ Json TokenIds(const std::vector<TokenId>& tokens) {
 double Shortest(float number) { return std::stod(fmt::format("{}", number)); }
 
 Json SamplingObject(const decode::SamplingParams& sampling) {
+  const model::FilterParams& filters = sampling.filters;
   return {{"seed", sampling.seed},
           {"temperature", Shortest(sampling.temperature)},
-          {"top_k", sampling.filters.top_k},
-          {"top_p", Shortest(sampling.filters.top_p)},
-          {"min_p", Shortest(sampling.filters.min_p)},
-          {"repeat_penalty", Shortest(sampling.filters.repeat_penalty)},
-          {"presence_penalty", Shortest(sampling.filters.presence_penalty)},
-          {"frequency_penalty", Shortest(sampling.filters.frequency_penalty)}};
+          {"top_k", filters.top_k},
+          {"top_p", Shortest(filters.top_p)},
+          {"min_p", Shortest(filters.min_p)},
+          {"typical_p", Shortest(filters.typical_p)},
+          {"top_n_sigma", Shortest(filters.top_n_sigma)},
+          {"xtc_probability", Shortest(sampling.xtc.probability)},
+          {"xtc_threshold", Shortest(sampling.xtc.threshold)},
+          {"repeat_penalty", Shortest(filters.repeat_penalty)},
+          {"repeat_last_n", filters.penalty_last_n},
+          {"presence_penalty", Shortest(filters.presence_penalty)},
+          {"frequency_penalty", Shortest(filters.frequency_penalty)},
+          {"dry_multiplier", Shortest(filters.dry_multiplier)},
+          {"dry_base", Shortest(filters.dry_base)},
+          {"dry_allowed_length", filters.dry_allowed_length},
+          {"dry_penalty_last_n", filters.dry_last_n},
+          {"grammar", filters.grammar}};
 }
 
 Json LogprobsArray(const std::vector<decode::TokenLogprobs>& logprobs) {

@@ -1,62 +1,16 @@
 #include "apps/prompt.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <utility>
 
+#include "apps/text_file.h"
 #include "decode/utf8.h"
 #include "model/chat_template.h"
 
 namespace vericache::apps {
 namespace {
-
-constexpr size_t kTextBytesMax = size_t{64} << 20;  // more than 16 M tokens: no context holds it
-constexpr size_t kReadBytes = size_t{64} << 10;
-
-// Closes what it opened, never standard input.
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path)
-      : fd_(path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (fd_ > STDIN_FILENO) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int Get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-Result<std::string> ReadAll(const std::string& path) {
-  const std::string name = path == "-" ? "standard input" : "'" + path + "'";
-  const Descriptor file(path);
-  if (file.Get() < 0) {
-    return MakeError(ErrorCode::kNotFound, "cannot open {}: {}", name, std::strerror(errno));
-  }
-  std::string text;
-  std::array<char, kReadBytes> buffer;
-  while (true) {
-    const ssize_t n_read = read(file.Get(), buffer.data(), buffer.size());
-    if (n_read < 0 && errno == EINTR) continue;
-    if (n_read < 0)
-      return MakeError(ErrorCode::kDataLoss, "cannot read {}: {}", name, std::strerror(errno));
-    if (n_read == 0) return text;
-    text.append(buffer.data(), static_cast<size_t>(n_read));
-    if (text.size() > kTextBytesMax) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       "{} is larger than {} MiB, more than any context holds", name,
-                       kTextBytesMax >> 20);
-    }
-  }
-}
 
 Result<std::string> CheckedText(std::string raw, std::string_view name) {
   std::string text = Cleaned(std::move(raw));
@@ -72,7 +26,7 @@ Result<std::string> CheckedText(std::string raw, std::string_view name) {
 Result<std::string> TemplateSource(const std::string& source_or_path) {
   const bool is_source = source_or_path.find("{{") != std::string::npos ||
                          source_or_path.find("{%") != std::string::npos;
-  return is_source ? Result<std::string>(source_or_path) : ReadAll(source_or_path);
+  return is_source ? Result<std::string>(source_or_path) : ReadTextFile(source_or_path);
 }
 
 // Bytes of the well-formed sequence at the start of `text`; 0 if there is none.
@@ -112,7 +66,7 @@ Result<std::optional<std::string>> ReadUserText(const RunOptions& options) {
   }
   std::string text;
   if (path) {
-    auto raw = ReadAll(*path);
+    auto raw = ReadTextFile(*path);
     if (!raw) return tl::unexpected(raw.error());
     auto document = CheckedText(std::move(*raw), *path == "-" ? "standard input" : *path);
     if (!document) return tl::unexpected(document.error());

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-#include <random>
-
 #include "apps/flags.h"
 #include "compress/registry.h"
 
@@ -72,26 +69,7 @@ void AddModeOptions(CLI::App& app, RunOptions& options) {
                   options.json);
 }
 
-void AddSamplingOptions(CLI::App& app, RunOptions& options) {
-  AddNumber(app, {"--temp", "T", "temperature; 0 takes the likeliest token"}, {0, 100},
-            options.temperature);
-  AddInt(app, {"--top-k", "N", "keeps the N likeliest tokens; 0 keeps all"}, {0, kTokensMax},
-         options.top_k);
-  AddNumber(app, {"--top-p", "P", "keeps the likeliest tokens up to this sum; 1 keeps all"},
-            {1e-6, 1}, options.top_p);
-  AddNumber(app, {"--min-p", "P", "drops tokens below this share of the likeliest; 0 drops none"},
-            {0, 1}, options.min_p);
-  AddText(app, {"--seed", "N", "of the sampler; -1 draws one and reports it"}, options.seed);
-  AddNumber(app, {"--repeat-penalty", "X", "divides the logits of recent tokens; 1 is off"},
-            {0.01, 100}, options.repeat_penalty);
-  AddNumber(app, {"--presence-penalty", "X", "subtracted from recent tokens; 0 is off"},
-            {-100, 100}, options.presence_penalty);
-  AddNumber(app, {"--frequency-penalty", "X", "subtracted once per recent use; 0 is off"},
-            {-100, 100}, options.frequency_penalty);
-  AddRepeated(
-      app,
-      {"--logit-bias", "TOKEN+X", "adds X to (TOKEN-X: takes from) a token's logit; repeatable"},
-      options.logit_bias);
+void AddAnswerOptions(CLI::App& app, RunOptions& options) {
   AddRepeated(app, {"--stop", "TEXT", "ends the answer before this text; repeatable"},
               options.stop);
   AddSwitch(app, "--ignore-eos", "goes on past the end of the answer", options.ignore_eos);
@@ -99,17 +77,6 @@ void AddSamplingOptions(CLI::App& app, RunOptions& options) {
       app,
       {"--logprobs", "N", "log probabilities in the JSON: each token and the N likeliest; -1 none"},
       {-1, decode::kMaxLogprobs}, options.n_logprobs);
-}
-
-Result<uint64_t> ParseSeed(const std::string& text) {
-  if (text == "-1") return std::random_device{}();  // 32 bits: short enough to type again
-  const auto seed = ParseUnsigned(text);
-  if (!seed) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "--seed takes a whole number from 0 to {}, or -1 for a random one, not '{}'",
-                     std::numeric_limits<uint64_t>::max(), text);
-  }
-  return *seed;
 }
 
 Result<std::optional<int>> ParseDraftLen(const std::string& text) {
@@ -121,23 +88,6 @@ Result<std::optional<int>> ParseDraftLen(const std::string& text) {
                      decode::kMaxDraftLen, text);
   }
   return std::optional<int>{static_cast<int>(*length)};
-}
-
-// "15043+1.5", "15043-inf": as llama.cpp writes it.
-Result<std::pair<TokenId, float>> ParseLogitBias(const std::string& text) {
-  const size_t sign = text.find_first_of("+-");
-  const auto token = ParseInteger(std::string_view(text).substr(0, sign));
-  const double size = sign == std::string::npos
-                          ? -1.0
-                          : ParseNumber(std::string_view(text).substr(sign + 1)).value_or(-1.0);
-  if (!token || *token < 0 || *token > std::numeric_limits<int32_t>::max() || !(size >= 0)) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "--logit-bias takes a token id, a sign and a number, such as 15043+1 or "
-                     "15043-inf, not '{}'",
-                     text);
-  }
-  const auto bias = static_cast<float>(size);
-  return std::pair{TokenId{static_cast<int32_t>(*token)}, text[sign] == '-' ? -bias : bias};
 }
 
 Status CheckConsistent(const RunOptions& options) {
@@ -186,7 +136,8 @@ void AddRunOptions(CLI::App& app, RunOptions& options) {
   AddMachineOptions(app, options.machine);
   AddPromptOptions(app, options);
   AddModeOptions(app, options);
-  AddSamplingOptions(app, options);
+  AddSamplingOptions(app, options.sampling);
+  AddAnswerOptions(app, options);
   AddEngineOptions(app, options);
 }
 
@@ -205,28 +156,15 @@ Result<decode::Request> MakeRequest(const RunOptions& options) {
   VC_RETURN_IF_ERROR(compress::MakeCompressor(options.compressor));
   const auto draft_len = ParseDraftLen(options.draft_len);
   VC_RETURN_IF_ERROR(draft_len);
-  const auto seed = ParseSeed(options.seed);
-  VC_RETURN_IF_ERROR(seed);
+  const auto sampling = MakeSampling(options.sampling);
+  VC_RETURN_IF_ERROR(sampling);
   decode::Request request;
   request.mode = ParseMode(options.mode);
   request.drafter =
       options.drafter == "ngram" ? decode::DrafterKind::kNgram : decode::DrafterKind::kKv;
   request.compressor = options.compressor;
   request.draft_len = *draft_len;
-  request.sampling.temperature = options.temperature;
-  request.sampling.seed = *seed;
-  model::FilterParams& filters = request.sampling.filters;
-  filters.top_k = options.top_k;
-  filters.top_p = options.top_p;
-  filters.min_p = options.min_p;
-  filters.repeat_penalty = options.repeat_penalty;
-  filters.presence_penalty = options.presence_penalty;
-  filters.frequency_penalty = options.frequency_penalty;
-  for (const std::string& text : options.logit_bias) {
-    const auto bias = ParseLogitBias(text);
-    VC_RETURN_IF_ERROR(bias);
-    filters.logit_bias.push_back(*bias);
-  }
+  request.sampling = *sampling;
   request.max_tokens = options.n_predict;
   request.stop = options.stop;
   request.ignore_eos = options.ignore_eos;

@@ -1,8 +1,7 @@
 // What the user of `vericache run` asks for: the options, their defaults, and the request they
 // make.
 //
-// Names follow llama.cpp where it has them, and so do the sampling defaults: temperature 0.8, top-k
-// 40, top-p 0.95, min-p 0.05, a random seed that is reported.
+// Names follow llama.cpp where it has them.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/sampling_options.h"
 #include "base/result.h"
 #include "decode/request.h"
 #include "engine/engine.h"
@@ -45,16 +45,7 @@ struct RunOptions {
   std::string draft_len = "auto";
   bool is_compare = false;
   std::optional<std::string> json;  // "-": standard output
-  std::optional<std::string> prompt_cache;
-  float temperature = 0.8f;
-  int top_k = 40;
-  float top_p = 0.95f;
-  float min_p = 0.05f;
-  std::string seed = "-1";
-  float repeat_penalty = 1.0f;
-  float presence_penalty = 0.0f;
-  float frequency_penalty = 0.0f;
-  std::vector<std::string> logit_bias;  // "TOKEN+BIAS" or "TOKEN-BIAS"
+  SamplingOptions sampling;
   std::vector<std::string> stop;
   bool ignore_eos = false;
   int n_logprobs = -1;
@@ -65,8 +56,8 @@ void AddRunOptions(CLI::App& app, RunOptions& options);
 engine::EngineOptions MakeEngineOptions(const RunOptions& options, const std::string& model_path);
 
 // The request without its prompt. Draws the seed if none was given.
-// Errors: kInvalidArgument for what can be seen without a model: compressor, draft length, seed,
-// bias.
+// Errors: those of MakeSampling, and kInvalidArgument for what else can be seen without a model:
+// compressor, draft length.
 Result<decode::Request> MakeRequest(const RunOptions& options);
 
 }  // namespace vericache::apps

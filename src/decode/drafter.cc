@@ -97,10 +97,14 @@ void Drafter::Consume(const model::GroupLogits& logits) {
     is_done_ = true;
     return;
   }
+  const auto token = sampler_->Sample(logits.Row(0), Position{kv_.TokenCount() + 1});
+  if (!token) {
+    is_done_ = true;
+    return;
+  }
   kv_.Commit(1);
-  const TokenId token = sampler_->Sample(logits.Row(0), Position{kv_.TokenCount()});
-  sampler_->Accept(token);
-  tokens_.push_back(token);
+  sampler_->Accept(*token);
+  tokens_.push_back(*token);
   is_done_ = static_cast<int>(tokens_.size()) == n_wanted_;
 }
 

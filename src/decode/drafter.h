@@ -67,8 +67,8 @@ class Drafter {
   void Begin(const Task& task);
   // The row whose logits give the next drafted token.
   model::RowGroup NextRow();
-  // Takes that row. A row that went wrong gives no token and ends the draft: only the truth may
-  // judge it.
+  // Takes that row. A row that went wrong, or after which no token is allowed, gives none and ends
+  // the draft: only the truth may judge it.
   void Consume(const model::GroupLogits& logits);
   // The last token is one that nothing may follow.
   void Stop() { is_done_ = true; }

@@ -11,10 +11,11 @@ constexpr double kLog2E = 1.4426950408889634;
 
 }  // namespace
 
-double GumbelFromBits(uint64_t bits) {
-  const double u = std::min((static_cast<double>(bits >> 11) + 0.5) * 0x1p-53, 1.0 - 0x1p-53);
-  return -ExactLog(-ExactLog(u));
+double UniformFromBits(uint64_t bits) {
+  return std::min((static_cast<double>(bits >> 11) + 0.5) * 0x1p-53, 1.0 - 0x1p-53);
 }
+
+double GumbelFromBits(uint64_t bits) { return -ExactLog(-ExactLog(UniformFromBits(bits))); }
 
 // g >= bound means -log(u) <= e^-bound, and 1 - u <= -log(u); so 1 - u > 2^-k with
 // k = floor(bound * log2(e)) rules it out, as 2^-k >= e^-bound. If the top k bits of the draw are

@@ -31,6 +31,8 @@ class PositionNoise {
   constexpr uint64_t Bits(TokenId id) const {
     return Mix64(key_ + kStep * (static_cast<uint64_t>(id.value) + 1));
   }
+  // One word more, which is no token's: for a choice that concerns all of them.
+  constexpr uint64_t SharedBits() const { return Mix64(key_); }
 
  private:
   static constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;  // 2^64 / golden ratio
@@ -41,8 +43,11 @@ class PositionNoise {
 inline constexpr double kMinGumbel = -3.63;
 inline constexpr double kMaxGumbel = 36.74;
 
-// g = -log(-log(u)), u = ((bits >> 11) + 0.5) * 2^-53 in binary64, capped at 1 - 2^-53: the largest
+// ((bits >> 11) + 0.5) * 2^-53 in binary64, in (0, 1): capped at 1 - 2^-53, because the largest
 // draw would otherwise round to 1, whose noise is infinite.
+double UniformFromBits(uint64_t bits);
+
+// g = -log(-log(u)), u = UniformFromBits(bits).
 double GumbelFromBits(uint64_t bits);
 
 // True only if GumbelFromBits(bits) < bound is certain; costs an integer comparison where the noise

@@ -29,46 +29,83 @@ Status ValidatePrompt(const Request& request, const RequestLimits& limits) {
 }
 
 // NaN fails every comparison, hence the form !(in range).
-Status ValidateSampling(const SamplingParams& sampling, int n_vocab) {
-  const model::FilterParams& filters = sampling.filters;
-  const auto refuse = [](std::string_view name, float value, std::string_view range) {
-    return MakeError(ErrorCode::kInvalidArgument, "{} is {}; it must be {}", name, value, range);
-  };
-  if (!(sampling.temperature >= 0.0f && std::isfinite(sampling.temperature))) {
-    return refuse("temperature", sampling.temperature, "0 (greedy) or positive");
+Status CheckNumber(std::string_view name, float value, bool is_right, std::string_view range) {
+  if (is_right && std::isfinite(value)) return {};
+  return MakeError(ErrorCode::kInvalidArgument, "{} is {}; it must be {}", name, value, range);
+}
+
+Status CheckCount(std::string_view name, int value, int least, std::string_view range) {
+  if (value >= least) return {};
+  return MakeError(ErrorCode::kInvalidArgument, "{} is {}; it must be {}", name, value, range);
+}
+
+Status ValidateNarrowing(const model::FilterParams& filters) {
+  const auto is_share = [](float value) { return value > 0.0f && value <= 1.0f; };
+  VC_RETURN_IF_ERROR(CheckCount("top_k", filters.top_k, 0, "0 (off) or positive"));
+  VC_RETURN_IF_ERROR(CheckNumber("top_p", filters.top_p, is_share(filters.top_p), "in (0, 1]"));
+  VC_RETURN_IF_ERROR(CheckNumber("min_p", filters.min_p,
+                                 filters.min_p >= 0.0f && filters.min_p <= 1.0f, "in [0, 1]"));
+  VC_RETURN_IF_ERROR(
+      CheckNumber("typical_p", filters.typical_p, is_share(filters.typical_p), "in (0, 1]"));
+  return CheckNumber("top_n_sigma", filters.top_n_sigma, filters.top_n_sigma >= 0.0f,
+                     "0 (off) or positive");
+}
+
+Status ValidatePenalties(const model::FilterParams& filters) {
+  VC_RETURN_IF_ERROR(CheckNumber("repeat_penalty", filters.repeat_penalty,
+                                 filters.repeat_penalty > 0.0f, "positive; 1 is off"));
+  VC_RETURN_IF_ERROR(
+      CheckNumber("presence_penalty", filters.presence_penalty, true, "a finite number"));
+  VC_RETURN_IF_ERROR(
+      CheckNumber("frequency_penalty", filters.frequency_penalty, true, "a finite number"));
+  return CheckCount("penalty_last_n", filters.penalty_last_n, -1,
+                    "-1 (the context), 0 (off) or positive");
+}
+
+Status ValidateDry(const model::FilterParams& filters) {
+  VC_RETURN_IF_ERROR(CheckNumber("dry_multiplier", filters.dry_multiplier,
+                                 filters.dry_multiplier >= 0.0f, "0 (off) or positive"));
+  VC_RETURN_IF_ERROR(
+      CheckNumber("dry_base", filters.dry_base, filters.dry_base >= 1.0f, "1 or more"));
+  VC_RETURN_IF_ERROR(CheckCount("dry_allowed_length", filters.dry_allowed_length, 1, "positive"));
+  VC_RETURN_IF_ERROR(
+      CheckCount("dry_last_n", filters.dry_last_n, -1, "-1 (the context), 0 (off) or positive"));
+  for (const std::string& breaker : filters.dry_breakers) {
+    if (breaker.empty() || breaker.size() > kMaxDryBreakerBytes) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       "a DRY sequence breaker has {} bytes; it must have 1 to {}", breaker.size(),
+                       kMaxDryBreakerBytes);
+    }
   }
-  if (filters.top_k < 0) {
-    return MakeError(ErrorCode::kInvalidArgument, "top_k is {}; it must be 0 (off) or positive",
-                     filters.top_k);
-  }
-  if (!(filters.top_p > 0.0f && filters.top_p <= 1.0f)) {
-    return refuse("top_p", filters.top_p, "in (0, 1]");
-  }
-  if (!(filters.min_p >= 0.0f && filters.min_p <= 1.0f)) {
-    return refuse("min_p", filters.min_p, "in [0, 1]");
-  }
-  if (!(filters.repeat_penalty > 0.0f && std::isfinite(filters.repeat_penalty))) {
-    return refuse("repeat_penalty", filters.repeat_penalty, "positive; 1 is off");
-  }
-  if (!std::isfinite(filters.presence_penalty)) {
-    return refuse("presence_penalty", filters.presence_penalty, "a finite number");
-  }
-  if (!std::isfinite(filters.frequency_penalty)) {
-    return refuse("frequency_penalty", filters.frequency_penalty, "a finite number");
-  }
-  if (filters.penalty_last_n < -1) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "penalty_last_n is {}; it must be -1 (the context), 0 (off) or positive",
-                     filters.penalty_last_n);
-  }
+  return {};
+}
+
+Status ValidateBias(const model::FilterParams& filters, int n_vocab) {
   for (const auto& [id, bias] : filters.logit_bias) {
     if (id.value < 0 || id.value >= n_vocab) {
       return MakeError(ErrorCode::kInvalidArgument,
                        "logit_bias names token {}; token ids lie in [0, {})", id.value, n_vocab);
     }
-    if (std::isnan(bias)) return refuse("logit_bias", bias, "a number");
+    if (std::isnan(bias) || bias == INFINITY) {
+      return MakeError(ErrorCode::kInvalidArgument, "logit_bias is {}; it must be a number or -inf",
+                       bias);
+    }
   }
   return {};
+}
+
+Status ValidateSampling(const SamplingParams& sampling, int n_vocab) {
+  VC_RETURN_IF_ERROR(CheckNumber("temperature", sampling.temperature, sampling.temperature >= 0.0f,
+                                 "0 (greedy) or positive"));
+  VC_RETURN_IF_ERROR(ValidateNarrowing(sampling.filters));
+  VC_RETURN_IF_ERROR(ValidatePenalties(sampling.filters));
+  VC_RETURN_IF_ERROR(ValidateDry(sampling.filters));
+  VC_RETURN_IF_ERROR(ValidateBias(sampling.filters, n_vocab));
+  const XtcParams& xtc = sampling.xtc;
+  VC_RETURN_IF_ERROR(CheckNumber("xtc.probability", xtc.probability,
+                                 xtc.probability >= 0.0f && xtc.probability <= 1.0f, "in [0, 1]"));
+  return CheckNumber("xtc.threshold", xtc.threshold, xtc.threshold >= 0.0f && xtc.threshold <= 1.0f,
+                     "in [0, 1]");
 }
 
 Status ValidateStop(const std::vector<std::string>& stop) {

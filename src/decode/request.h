@@ -11,6 +11,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "decode/xtc.h"
 #include "model/filters.h"
 
 namespace vericache::decode {
@@ -34,11 +35,13 @@ struct SamplingParams {
   uint64_t seed = 0;
   uint32_t choice = 0;  // which of several answers to one prompt; each has noise of its own
   model::FilterParams filters{};
+  XtcParams xtc{};
 };
 
 // Bounds the rows of one verify (draft_len + 1), hence the logits that a pass holds at once.
 inline constexpr int kMaxDraftLen = 127;
 inline constexpr int kMaxStopStrings = 16;
+inline constexpr size_t kMaxDryBreakerBytes = 40;  // what libllama does not cut off
 inline constexpr int kMaxLogprobs = 100;
 
 struct Request {
@@ -68,7 +71,16 @@ struct TokenLogprobs {
   std::vector<TokenLogprob> top;  // the likeliest, best first
 };
 
-enum class FinishReason : uint8_t { kNone, kEos, kStop, kLength, kContext, kCancelled, kError };
+enum class FinishReason : uint8_t {
+  kNone,
+  kEos,
+  kStop,
+  kLength,
+  kContext,
+  kGrammar,  // the grammar, or biases of -infinity, allow no token
+  kCancelled,
+  kError
+};
 
 struct Stats {
   int prompt_tokens = 0;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "decode/noise.h"
+#include "decode/xtc.h"
 
 namespace vericache::decode {
 namespace {
@@ -83,22 +84,28 @@ TokenId Choose(const Tokens& tokens, const SamplingParams& params, Position posi
 
 }  // namespace
 
-Sampler::Sampler(const SamplingParams& params, int n_vocab)
-    : params_(params), filters_(model::Filters::Make(params.filters, n_vocab)) {}
-
-Sampler Sampler::Clone() const {
-  Sampler clone;
-  clone.params_ = params_;
-  clone.filters_ = filters_->Clone();
-  return clone;
+Result<Sampler> Sampler::Make(const SamplingParams& params, const model::Tokenizer& tokenizer,
+                              int n_context) {
+  auto filters = model::Filters::Make(params.filters, tokenizer, n_context);
+  VC_RETURN_IF_ERROR(filters);
+  return Sampler(params, *std::move(filters));
 }
 
-TokenId Sampler::Sample(std::span<const float> logits, Position position) {
-  if (filters_->IsPassThrough()) return Choose(AllTokens{logits}, params_, position);
+Sampler Sampler::Clone() const { return Sampler(params_, filters_->Clone()); }
+
+std::optional<TokenId> Sampler::Sample(std::span<const float> logits, Position position) {
+  const bool has_xtc = params_.xtc.probability > 0.0f;
+  if (filters_->IsPassThrough() && !has_xtc) return Choose(AllTokens{logits}, params_, position);
   filters_->Apply(logits, candidates_);
+  if (candidates_.empty()) return std::nullopt;
+  if (has_xtc) {
+    const PositionNoise noise(params_.seed, params_.choice, position);
+    ApplyXtc(params_.xtc, noise.SharedBits(), candidates_);
+  }
   return Choose(SomeTokens{candidates_}, params_, position);
 }
 
+void Sampler::AcceptPrompt(TokenId token) { filters_->AcceptPrompt(token); }
 void Sampler::Accept(TokenId token) { filters_->Accept(token); }
 
 TokenId ArgMax(std::span<const float> logits) {

@@ -15,16 +15,6 @@ namespace {
 // over enough tokens, while one rejection wastes more.
 constexpr int kMaxAutoDraftLen = 64;
 
-// Penalties that look back over the whole context.
-SamplingParams ResolveSampling(SamplingParams sampling, int n_context) {
-  if (sampling.filters.penalty_last_n == -1) sampling.filters.penalty_last_n = n_context;
-  return sampling;
-}
-
-bool LooksUp(const Request& request) {
-  return request.mode == Mode::kVerified && request.drafter == DrafterKind::kNgram;
-}
-
 DraftLength MakeDraftLength(const Request& request) {
   if (request.draft_len) return DraftLength::Fixed(*request.draft_len);
   return LooksUp(request) ? DraftLength::AutoLookup(kMaxAutoDraftLen)
@@ -49,7 +39,7 @@ Session::Session(Request request, SessionParts parts)
       tokenizer_(parts.tokenizer),
       tokens_(request_.prompt),
       full_(*parts.pool),
-      sampler_(ResolveSampling(request_.sampling, parts.n_context), parts.tokenizer->VocabSize()),
+      sampler_(std::move(parts.sampler.value())),
       text_(request_.stop),
       drafter_(MakeDrafter(request_, parts)),
       draft_length_(MakeDraftLength(request_)) {
@@ -60,11 +50,7 @@ Session::Session(Request request, SessionParts parts)
       request_.max_tokens >= 0 && request_.max_tokens <= parts.n_context - n_prompt;
   limit_ = is_bounded ? n_prompt + request_.max_tokens : parts.n_context;
   limit_reason_ = is_bounded ? FinishReason::kLength : FinishReason::kContext;
-  for (const TokenId token : tokens_) sampler_.Accept(token);
-  if (LooksUp(request_)) {
-    lookup_.emplace();
-    for (const TokenId token : tokens_) lookup_->Append(token);
-  }
+  for (const TokenId token : tokens_) sampler_.AcceptPrompt(token);
   stats_.prompt_tokens = n_prompt;
   if (request_.prefix) SharePrefix();
 }
@@ -189,7 +175,7 @@ void Session::ConsumePrefill(const model::GroupLogits& logits) {
   if (n_prefilled_ < stats_.prompt_tokens) return;
   if (TokensLeft() == 0) return Finish(limit_reason_);
   const auto last = logits.Row(logits.n_rows - 1);
-  CommitToken(sampler_.Sample(last, Position{full_.Length()}), last);
+  CommitSampled(last, Position{full_.Length()});
   ChooseStep();
 }
 
@@ -208,10 +194,11 @@ std::vector<TokenId> Session::ChooseVerified(const model::GroupLogits& logits) {
   for (int row = 0; row < logits.n_rows; ++row) {
     const auto i = static_cast<size_t>(row);
     if (!logits.is_finite[i]) break;
-    const TokenId token = sampler.Sample(logits.Row(row), Position{full_.Length() + row + 1});
-    chosen.push_back(token);
-    if (i >= drafted.size() || token != drafted[i]) break;
-    sampler.Accept(token);
+    const auto token = sampler.Sample(logits.Row(row), Position{full_.Length() + row + 1});
+    if (!token) break;
+    chosen.push_back(*token);
+    if (i >= drafted.size() || *token != drafted[i]) break;
+    sampler.Accept(*token);
   }
   return chosen;
 }
@@ -220,11 +207,11 @@ void Session::ConsumeVerify(const model::GroupLogits& logits, double seconds) {
   const std::vector<TokenId> chosen = ChooseVerified(logits);
   const auto drafted = Drafted();
   const int n_accepted = CountAccepted(drafted, chosen);
-  // The row behind the last chosen token decides whether all is well: it is the one that is wrong,
-  // if any is.
-  const bool is_row_wrong = static_cast<int>(chosen.size()) < logits.n_rows &&
-                            !logits.is_finite[chosen.size()] &&
+  // The row behind the last chosen token decides whether all is well: it is the one that gave no
+  // token, if any did: because it is wrong, or because none is allowed.
+  const bool has_no_token = static_cast<int>(chosen.size()) < logits.n_rows &&
                             n_accepted == static_cast<int>(chosen.size());
+  const bool is_row_wrong = has_no_token && !logits.is_finite[chosen.size()];
 
   const int n_committed = CommitTokens(chosen, logits);
   full_.Commit(n_committed);
@@ -242,6 +229,7 @@ void Session::ConsumeVerify(const model::GroupLogits& logits, double seconds) {
 
   if (IsFinished()) return;
   if (is_row_wrong) return FailNonFinite(full_.Length() + 1);
+  if (has_no_token) return Finish(FinishReason::kGrammar);
   ChooseStep();
 }
 
@@ -265,7 +253,7 @@ void Session::ConsumeLossy(const model::GroupLogits& logits) {
   kv.Commit(1);
   kv.AcceptDrafted();
   stats_.kv_draft_bytes = kv.Bytes();
-  CommitToken(sampler_.Sample(logits.Row(0), Position{kv.TokenCount()}), logits.Row(0));
+  CommitSampled(logits.Row(0), Position{kv.TokenCount()});
   ChooseStep();
 }
 
@@ -300,6 +288,12 @@ int Session::CommitTokens(const std::vector<TokenId>& tokens, const model::Group
     if (IsFinished()) break;
   }
   return n_committed;
+}
+
+void Session::CommitSampled(std::span<const float> logits, Position position) {
+  const auto token = sampler_.Sample(logits, position);
+  if (!token) return Finish(FinishReason::kGrammar);
+  CommitToken(*token, logits);
 }
 
 void Session::CommitToken(TokenId token, std::span<const float> logits) {

@@ -40,7 +40,8 @@ namespace vericache::decode {
 struct SessionParts {
   const model::Tokenizer* tokenizer = nullptr;
   kv::BlockPool* pool = nullptr;
-  std::unique_ptr<compress::Compressor> compressor{};  // null unless UsesCompressor
+  std::optional<Sampler> sampler{};  // of the request, which has accepted nothing yet
+  std::unique_ptr<compress::Compressor> compressor{};  // null in mode full
   model::QueryShape queries{};
   const kernels::KernelTable* kernels = &kernels::RefKernels();  // for compressing
   int n_context = 0;  // tokens of prompt and answer together
@@ -114,6 +115,8 @@ class Session {
 
   // Commits tokens in order until the request ends; logits row i chose token i. Returns how many.
   int CommitTokens(const std::vector<TokenId>& tokens, const model::GroupLogits& logits);
+  // Samples without a draft, and commits.
+  void CommitSampled(std::span<const float> logits, Position position);
   void CommitToken(TokenId token, std::span<const float> logits);
   bool EndsText(TokenId token) const;
   int TokensLeft() const { return limit_ - static_cast<int>(tokens_.size()); }

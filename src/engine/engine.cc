@@ -106,13 +106,16 @@ class LocalEngine final : public Engine {
     if (!decode::UsesCompressor(request)) compressor->reset();
     const int n_context = ContextOf(request);
     VC_RETURN_IF_ERROR(CheckFits(request, n_context));
+    auto sampler = decode::Sampler::Make(request.sampling, *parts_.tokenizer, n_context);
+    VC_RETURN_IF_ERROR(sampler);
 
     const model::ModelConfig& config = parts_.model->Config();
     LiveRequest live;
     live.channel = std::make_shared<Channel>();
     live.session = std::make_unique<decode::Session>(
         std::move(request), decode::SessionParts{.tokenizer = parts_.tokenizer.get(),
-                                                 .pool = pool_.get(),
+                                                 .pool = &pool_,
+                                                 .sampler = *std::move(sampler),
                                                  .compressor = *std::move(compressor),
                                                  .queries = {.n_layers = config.n_layers,
                                                              .n_heads = config.n_heads,

@@ -2,9 +2,14 @@
 
 #include <llama.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "model/grammar.h"
 
 namespace vericache::model {
 namespace {
@@ -12,7 +17,17 @@ namespace {
 struct SamplerDeleter {
   void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
 };
-using Sampler = std::unique_ptr<llama_sampler, SamplerDeleter>;
+using Chain = std::unique_ptr<llama_sampler, SamplerDeleter>;
+using Candidates = std::vector<llama_token_data>;
+
+// libllama's typical filter takes logarithms of F32 probabilities; what is this far below the
+// likeliest might have none. It is never typical.
+constexpr float kTypicalReach = 80.0f;
+// How many of the likeliest tokens a grammar is asked about at first.
+constexpr size_t kFirstAsked = 256;
+
+Chain EmptyChain() { return Chain(llama_sampler_chain_init({.no_perf = true})); }
+Chain CloneChain(const Chain& chain) { return Chain(llama_sampler_clone(chain.get())); }
 
 bool HasPenalties(const FilterParams& params) {
   return params.penalty_last_n > 0 &&
@@ -20,10 +35,25 @@ bool HasPenalties(const FilterParams& params) {
           params.frequency_penalty != 0.0f);
 }
 
-// libllama's own order: bias, penalties, top-k, top-p, min-p.
-Sampler MakeChain(const FilterParams& params, int n_vocab) {
-  Sampler chain(llama_sampler_chain_init({.no_perf = true}));
+bool HasDry(const FilterParams& params) {
+  return params.dry_multiplier > 0.0f && params.dry_last_n > 0;
+}
+
+llama_sampler* MakeDry(const FilterParams& params, const Tokenizer& tokenizer) {
+  VC_CHECK(params.dry_breakers.empty() || tokenizer.Vocab() != nullptr,
+           "sequence breakers need libllama's vocabulary");
+  std::vector<const char*> breakers;
+  for (const std::string& breaker : params.dry_breakers) breakers.push_back(breaker.c_str());
+  return llama_sampler_init_dry(tokenizer.Vocab(), params.dry_multiplier, params.dry_base,
+                                params.dry_allowed_length, params.dry_last_n, breakers.data(),
+                                breakers.size());
+}
+
+// What changes single logits.
+Chain MakeAdjusting(const FilterParams& params, const Tokenizer& tokenizer) {
+  Chain chain = EmptyChain();
   const auto add = [&](llama_sampler* sampler) { llama_sampler_chain_add(chain.get(), sampler); };
+  const int n_vocab = tokenizer.VocabSize();
   if (!params.logit_bias.empty()) {
     std::vector<llama_logit_bias> biases;
     for (const auto& [token, bias] : params.logit_bias) biases.push_back({token.value, bias});
@@ -33,47 +63,170 @@ Sampler MakeChain(const FilterParams& params, int n_vocab) {
     add(llama_sampler_init_penalties(n_vocab, params.penalty_last_n, params.repeat_penalty,
                                      params.frequency_penalty, params.presence_penalty));
   }
-  if (params.top_k > 0) add(llama_sampler_init_top_k(params.top_k));
-  if (params.top_p < 1.0f) add(llama_sampler_init_top_p(params.top_p, 1));
-  if (params.min_p > 0.0f) add(llama_sampler_init_min_p(params.min_p, 1));
+  if (HasDry(params)) add(MakeDry(params, tokenizer));
   return chain;
 }
 
+// What leaves fewer candidates, in this order; without state, so clones share it.
+struct Narrowing {
+  Chain widest = EmptyChain();  // top-n-sigma, top-k
+  Chain typical = EmptyChain();
+  Chain rest = EmptyChain();  // top-p, min-p
+
+  bool IsEmpty() const {
+    return llama_sampler_chain_n(widest.get()) + llama_sampler_chain_n(typical.get()) +
+               llama_sampler_chain_n(rest.get()) ==
+           0;
+  }
+};
+
+std::shared_ptr<const Narrowing> MakeNarrowing(const FilterParams& params) {
+  const auto add = [](const Chain& chain, llama_sampler* sampler) {
+    llama_sampler_chain_add(chain.get(), sampler);
+  };
+  auto narrowing = std::make_shared<Narrowing>();
+  if (params.top_n_sigma > 0.0f) {
+    add(narrowing->widest, llama_sampler_init_top_n_sigma(params.top_n_sigma));
+  }
+  if (params.top_k > 0) add(narrowing->widest, llama_sampler_init_top_k(params.top_k));
+  if (params.typical_p < 1.0f) {
+    add(narrowing->typical, llama_sampler_init_typical(params.typical_p, 1));
+  }
+  if (params.top_p < 1.0f) add(narrowing->rest, llama_sampler_init_top_p(params.top_p, 1));
+  if (params.min_p > 0.0f) add(narrowing->rest, llama_sampler_init_min_p(params.min_p, 1));
+  return narrowing;
+}
+
+void DropBelow(float least, Candidates& candidates) {
+  std::erase_if(candidates, [least](const auto& c) { return !(c.logit >= least); });
+}
+
+// Candidates that became impossible are gone afterwards.
+void ApplyChain(const Chain& chain, Candidates& candidates) {
+  if (candidates.empty() || llama_sampler_chain_n(chain.get()) == 0) return;
+  llama_token_data_array array = {candidates.data(), candidates.size(), -1, false};
+  llama_sampler_apply(chain.get(), &array);
+  VC_CHECK(array.data == candidates.data(), "a filter moved its candidates");
+  candidates.resize(array.size);
+  DropBelow(std::numeric_limits<float>::lowest(), candidates);
+}
+
+void ApplyNarrowing(const Narrowing& narrowing, Candidates& candidates) {
+  ApplyChain(narrowing.widest, candidates);
+  if (llama_sampler_chain_n(narrowing.typical.get()) > 0 && !candidates.empty()) {
+    const auto likeliest = std::ranges::max_element(candidates, {}, &llama_token_data::logit);
+    DropBelow(likeliest->logit - kTypicalReach, candidates);
+    ApplyChain(narrowing.typical, candidates);
+  }
+  ApplyChain(narrowing.rest, candidates);
+}
+
+// By logit, lowest id first among equals.
+bool IsLikelier(const llama_token_data& a, const llama_token_data& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+// The k likeliest that the grammar allows. It is asked in the order of likelihood, because asking
+// about a whole vocabulary takes as long as a small model's pass.
+void KeepLikeliestAllowed(Grammar& grammar, size_t k, Candidates& candidates) {
+  size_t n_kept = 0;
+  size_t n_ask = kFirstAsked;
+  for (size_t begin = 0; begin < candidates.size() && n_kept < k; n_ask *= 4) {
+    const size_t end = std::min(candidates.size(), begin + n_ask);
+    const auto at = [&](size_t i) { return candidates.begin() + static_cast<ptrdiff_t>(i); };
+    std::partial_sort(at(begin), at(end), candidates.end(), IsLikelier);
+    grammar.Forbid(std::span(candidates).subspan(begin, end - begin));
+    for (size_t i = begin; i < end && n_kept < k; ++i) {
+      if (candidates[i].logit != -INFINITY) candidates[n_kept++] = candidates[i];
+    }
+    begin = end;
+  }
+  candidates.resize(std::min(n_kept, k));
+}
+
+struct Parts {
+  int n_vocab = 0;
+  size_t n_allowed = 0;  // how many of those that the grammar allows matter; 0: all
+  Chain adjusting;
+  std::optional<Grammar> grammar{};
+  std::shared_ptr<const Narrowing> narrowing;
+};
+
 class LlamaFilters final : public Filters {
  public:
-  LlamaFilters(Sampler chain, int n_vocab) : chain_(std::move(chain)), n_vocab_(n_vocab) {}
+  explicit LlamaFilters(Parts parts) : parts_(std::move(parts)) {}
 
   std::unique_ptr<Filters> Clone() const override {
-    return std::make_unique<LlamaFilters>(Sampler(llama_sampler_clone(chain_.get())), n_vocab_);
+    std::optional<Grammar> grammar;
+    if (parts_.grammar) grammar = parts_.grammar->Clone();
+    return std::make_unique<LlamaFilters>(Parts{.n_vocab = parts_.n_vocab,
+                                                .n_allowed = parts_.n_allowed,
+                                                .adjusting = CloneChain(parts_.adjusting),
+                                                .grammar = std::move(grammar),
+                                                .narrowing = parts_.narrowing});
   }
 
   void Apply(std::span<const float> logits, std::vector<Candidate>& out) override {
-    VC_CHECK(static_cast<int>(logits.size()) == n_vocab_, "{} logits, {} tokens", logits.size(),
-             n_vocab_);
+    VC_CHECK(static_cast<int>(logits.size()) == parts_.n_vocab, "{} logits, {} tokens",
+             logits.size(), parts_.n_vocab);
     candidates_.clear();
-    for (int id = 0; id < n_vocab_; ++id)
+    for (int id = 0; id < parts_.n_vocab; ++id)
       candidates_.push_back({id, logits[static_cast<size_t>(id)], 0.0f});
-    llama_token_data_array array = {candidates_.data(), candidates_.size(), -1, false};
-    llama_sampler_apply(chain_.get(), &array);
-    VC_CHECK(array.size > 0);
+    ApplyChain(parts_.adjusting, candidates_);
+    // Absurd penalties overflow; the filters' softmax needs finite numbers.
+    for (llama_token_data& c : candidates_) {
+      c.logit = std::min(c.logit, std::numeric_limits<float>::max());
+    }
+    ApplyGrammar();
+    ApplyNarrowing(*parts_.narrowing, candidates_);
     out.clear();
-    for (size_t i = 0; i < array.size; ++i)
-      out.push_back({TokenId{array.data[i].id}, array.data[i].logit});
+    for (const llama_token_data& c : candidates_) out.push_back({TokenId{c.id}, c.logit});
   }
 
-  void Accept(TokenId token) override { llama_sampler_accept(chain_.get(), token.value); }
-  bool IsPassThrough() const override { return llama_sampler_chain_n(chain_.get()) == 0; }
+  void AcceptPrompt(TokenId token) override {
+    llama_sampler_accept(parts_.adjusting.get(), token.value);
+  }
+  void Accept(TokenId token) override {
+    AcceptPrompt(token);
+    if (parts_.grammar) parts_.grammar->Accept(token);
+  }
+  bool IsPassThrough() const override {
+    return llama_sampler_chain_n(parts_.adjusting.get()) == 0 && !parts_.grammar &&
+           parts_.narrowing->IsEmpty();
+  }
 
  private:
-  Sampler chain_;
-  int n_vocab_;
-  std::vector<llama_token_data> candidates_;
+  void ApplyGrammar() {
+    if (!parts_.grammar) return;
+    if (parts_.n_allowed > 0) {
+      return KeepLikeliestAllowed(*parts_.grammar, parts_.n_allowed, candidates_);
+    }
+    parts_.grammar->Forbid(candidates_);
+    DropBelow(std::numeric_limits<float>::lowest(), candidates_);
+  }
+
+  Parts parts_;
+  Candidates candidates_;  // reused
 };
 
 }  // namespace
 
-std::unique_ptr<Filters> Filters::Make(const FilterParams& params, int n_vocab) {
-  return std::make_unique<LlamaFilters>(MakeChain(params, n_vocab), n_vocab);
+Result<std::unique_ptr<Filters>> Filters::Make(const FilterParams& params,
+                                               const Tokenizer& tokenizer, int n_context) {
+  FilterParams resolved = params;
+  if (resolved.penalty_last_n == -1) resolved.penalty_last_n = n_context;
+  if (resolved.dry_last_n == -1) resolved.dry_last_n = n_context;
+  Parts parts{.n_vocab = tokenizer.VocabSize(),
+              .adjusting = MakeAdjusting(resolved, tokenizer),
+              .narrowing = MakeNarrowing(resolved)};
+  if (!params.grammar.empty()) {
+    Result<Grammar> grammar = Grammar::Parse(params.grammar, tokenizer);
+    VC_RETURN_IF_ERROR(grammar);
+    parts.grammar = *std::move(grammar);
+    // Top-n-sigma comes before top-k, and looks at all of them.
+    if (params.top_n_sigma <= 0.0f) parts.n_allowed = static_cast<size_t>(params.top_k);
+  }
+  return std::make_unique<LlamaFilters>(std::move(parts));
 }
 
 }  // namespace vericache::model

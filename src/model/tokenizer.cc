@@ -122,6 +122,7 @@ class LlamaTokenizer final : public Tokenizer {
     return TokenId{llama_vocab_get_add_bos(vocab_) ? llama_vocab_bos(vocab_) : -1};
   }
   int VocabSize() const override { return llama_vocab_n_tokens(vocab_); }
+  const llama_vocab* Vocab() const override { return vocab_; }
 
  private:
   int ToPiece(TokenId token, std::string& piece) const {

@@ -10,6 +10,8 @@
 #include "base/ids.h"
 #include "base/result.h"
 
+struct llama_vocab;
+
 namespace vericache::model {
 
 class Tokenizer {
@@ -26,6 +28,8 @@ class Tokenizer {
   virtual bool IsEndOfGeneration(TokenId token) const = 0;
   virtual TokenId Bos() const = 0;  // -1 if the vocabulary has none or does not want one
   virtual int VocabSize() const = 0;
+  // For libllama's own functions on it. Null in a tokenizer that is not libllama's.
+  virtual const llama_vocab* Vocab() const = 0;
 };
 
 }  // namespace vericache::model

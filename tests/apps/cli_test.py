@@ -25,7 +25,9 @@ COMPARE_KEYS = [
 FLAGS = """-m -p -f -n -c -t --temp --top-k --top-p --min-p --seed --mode --compressor --draft-len
     --compare --json --isa --repeat-penalty --presence-penalty --frequency-penalty --logit-bias
     --stop --ignore-eos --logprobs --system-prompt --chat-template --prefill-chunk --fast-kv
-    --raw --prompt-cache""".split()
+    --raw --typical --top-nsigma --xtc-probability --xtc-threshold --repeat-last-n --dry-multiplier
+    --dry-base --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --grammar
+    --grammar-file --json-schema --json-schema-file --mirostat""".split()
 # A default of `run --help` and where the JSON says what held.
 HELP_DEFAULTS = {
     "--temp": lambda report: report["sampling"]["temperature"],
@@ -113,7 +115,28 @@ class Usage(Folder):
             (["--draft-len", "1000"], "'1000'"),
             (["--isa", "mmx"], "ref", "'mmx'"),
             (["--repeat-penalty", "0"], "'0'"),
+            (["--typical", "0"], "--typical", "'0'"),
+            (["--top-nsigma", "x"], "--top-n", "'x'"),
+            (["--xtc-probability", "1.5"], "'1.5'"),
+            (["--xtc-threshold", "-1"], "'-1'"),
+            (["--repeat-last-n", "-2"], "'-2'"),
+            (["--dry-multiplier", "-1"], "'-1'"),
+            (["--dry-base", "0.5"], "from 1 to", "'0.5'"),
+            (["--dry-allowed-length", "0"], "'0'"),
+            (["--dry-penalty-last-n", "-5"], "'-5'"),
+            (["--dry-sequence-breaker", ""], "breaker"),
+            (["--mirostat", "2"], "--mirostat 2", "draft"),
+            (["--grammar", "root ::= ("], "line 1, column 11"),
+            (["--grammar", "start ::= \"a\""], "root"),
+            (["--grammar", ""], "--grammar"),
+            (["--grammar", "root ::= root \"a\" | \"b\""], "left recursion"),
+            (["--json-schema", "{"], "JSON schema"),
+            (["--json-schema", '{"type": "strin"}'], "strin"),
+            (["--json-schema", '{"type": "string", "pattern": "^(a$"}'], "(a"),
+            (["--json-schema", "{}", "--grammar", "root ::= \"a\""], "--grammar",
+             "--json-schema"),
             (["--logit-bias", "12"], "'12'"),
+            (["--logit-bias", "12+inf"], "inf"),
             (["--logit-bias", "x+1"], "'x+1'"),
             (["--logit-bias", "99999+1"], "99999"),
             (["--stop", ""], "--stop"),
@@ -206,6 +229,40 @@ class Answers(Folder):
         without = self.report(*options, "--logit-bias", f"{token}-inf")["tokens"]
         self.assertNotEqual(without[0], token)
         self.assertEqual(self.report(*options, "--logit-bias", "65+1000")["tokens"], [65] * 12)
+
+    def test_an_answer_keeps_to_its_grammar_in_every_mode(self):
+        schema = self.folder / "schema.json"
+        schema.write_text('{"type": "array", "items": {"type": "boolean"}, "maxItems": 3}')
+        grammar = self.folder / "grammar.gbnf"
+        grammar.write_text('root ::= ("yes" | "no") "!"\n')
+        for mode in ("full", "lossy", "verified"):
+            options = ["-p", "hello", "-n", "200", "--seed", "5", "--mode", mode]
+            report = self.report(*options, "--json-schema-file", schema)
+            self.assertIsInstance(json.loads(report["text"]), list, report["text"])
+            self.assertEqual(report["finish_reason"], "eos")
+            report = self.report(*options, "--grammar-file", grammar)
+            self.assertIn(report["text"], ("yes!", "no!"))
+            with self.subTest("a grammar that the biases leave no way on"):
+                report = self.report(*options, "--grammar", 'root ::= "!"',
+                                     "--logit-bias", "33-inf")
+                self.assertEqual((report["text"], report["finish_reason"]), ("", "grammar"))
+        self.assert_refused(self.run_model("-p", "x", "--grammar-file", "/no/such.gbnf"), 1,
+                            "/no/such.gbnf")
+
+    def test_every_sampler_gives_the_same_answer_drafted_and_not(self):
+        samplers = ["--typical 0.5", "--top-nsigma 1", "--xtc-probability 0.7 --xtc-threshold 0.01",
+                    "--repeat-penalty 1.3 --repeat-last-n 9", "--presence-penalty 1",
+                    "--dry-multiplier 2 --dry-allowed-length 1 --dry-sequence-breaker none"]
+        options = ["-p", "hello hello hello " * 20, "-n", "40", "--ignore-eos", "--seed", "4",
+                   "--top-k", "0", "--top-p", "1", "--min-p", "0"]
+        plain = self.report(*options, "--mode", "full")["tokens"]
+        for sampler in samplers:
+            with self.subTest(sampler=sampler):
+                full = self.report(*options, *sampler.split(), "--mode", "full")["tokens"]
+                drafted = self.report(*options, *sampler.split(), "--draft-len", "7",
+                                      "--compressor", "streaming")
+                self.assertEqual(drafted["tokens"], full)
+                self.assertNotEqual(full, plain)
 
     def test_log_probabilities_come_with_every_token(self):
         report = self.report("-p", "hello", "-n", "6", "--ignore-eos", "--temp", "0",

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/make_sampler.h"
 #include "tests/support/random_kv.h"
 #include "tests/support/scripted_session.h"
 
@@ -112,7 +113,7 @@ TEST(Drafter, NothingIsTappedThatIsNotNeeded) {
 TEST(Drafter, ADraftBeginsExactAndLeavesNoTrace) {
   Fixture fixture({.name = "recording"});
   fixture.Grow(50);
-  const Sampler sampler({}, 4);
+  const Sampler sampler = testing_support::MakeSampler({}, 4);
   fixture.drafter.Begin(
       {.full = &fixture.full, .committed = &sampler, .pending = TokenId{1}, .n_tokens = 2});
   EXPECT_EQ(fixture.drafter.Kv().VerifiedCount(), 50);

@@ -57,6 +57,23 @@ TEST(Request, RefusesNumbersOutOfRange) {
   ExpectRefused("frequency_penalty",
                 [](Request& r) { r.sampling.filters.frequency_penalty = NAN; });
   ExpectRefused("penalty_last_n", [](Request& r) { r.sampling.filters.penalty_last_n = -2; });
+  ExpectRefused("typical_p", [](Request& r) { r.sampling.filters.typical_p = 0.0f; });
+  ExpectRefused("typical_p", [](Request& r) { r.sampling.filters.typical_p = NAN; });
+  ExpectRefused("top_n_sigma", [](Request& r) { r.sampling.filters.top_n_sigma = -1.0f; });
+  ExpectRefused("dry_multiplier", [](Request& r) { r.sampling.filters.dry_multiplier = -1.0f; });
+  ExpectRefused("dry_base", [](Request& r) { r.sampling.filters.dry_base = 0.5f; });
+  ExpectRefused("dry_base", [](Request& r) { r.sampling.filters.dry_base = INFINITY; });
+  ExpectRefused("dry_allowed_length",
+                [](Request& r) { r.sampling.filters.dry_allowed_length = 0; });
+  ExpectRefused("dry_last_n", [](Request& r) { r.sampling.filters.dry_last_n = -2; });
+  ExpectRefused("breaker has 0", [](Request& r) { r.sampling.filters.dry_breakers = {""}; });
+  ExpectRefused("breaker has 41",
+                [](Request& r) { r.sampling.filters.dry_breakers = {std::string(41, 'x')}; });
+  ExpectRefused("xtc.probability", [](Request& r) { r.sampling.xtc.probability = 1.1f; });
+  ExpectRefused("xtc.threshold", [](Request& r) { r.sampling.xtc.threshold = NAN; });
+  ExpectRefused("logit_bias", [](Request& r) {
+    r.sampling.filters.logit_bias = {{TokenId{1}, INFINITY}};
+  });
   ExpectRefused("logit_bias", [](Request& r) {
     r.sampling.filters.logit_bias = {{TokenId{100}, 1.0f}};
   });

@@ -10,9 +10,12 @@
 #include <random>
 
 #include "decode/noise.h"
+#include "tests/support/make_sampler.h"
 
 namespace vericache::decode {
 namespace {
+
+using testing_support::MakeSampler;
 
 std::vector<float> RandomLogits(int n, uint64_t seed, float scale) {
   std::mt19937_64 random(seed);
@@ -43,14 +46,14 @@ TokenId DrawLiterally(const std::vector<float>& logits, const SamplingParams& pa
 TEST(Sampler, GreedyTakesTheLowestIdAmongTheHighest) {
   EXPECT_EQ(ArgMax(std::vector<float>{1, 3, 2, 3, 3}), TokenId{1});
   EXPECT_EQ(ArgMax(std::vector<float>{-5}), TokenId{0});
-  Sampler sampler({}, 5);
+  Sampler sampler = MakeSampler({}, 5);
   EXPECT_EQ(sampler.Sample(std::vector<float>{-1, -3, -2, -1, -1}, Position{9}), TokenId{0});
 }
 
 TEST(Sampler, GreedyTakesTheLowestIdWhenFiltersReorder) {
   SamplingParams params;
   params.filters.top_k = 3;
-  Sampler sampler(params, 6);
+  Sampler sampler = MakeSampler(params, 6);
   EXPECT_EQ(sampler.Sample(std::vector<float>{0, 1, 7, 2, 7, 7}, Position{0}), TokenId{2});
 }
 
@@ -62,9 +65,9 @@ TEST(Sampler, SkippingCandidatesNeverChangesTheChoice) {
     const auto logits = RandomLogits(n_vocab, static_cast<uint64_t>(trial), scale);
     SamplingParams params{.temperature = trial % 2 == 0 ? 0.8f : 5.0f,
                           .seed = static_cast<uint64_t>(trial) * 77};
-    Sampler sampler(params, n_vocab);
+    Sampler sampler = MakeSampler(params, n_vocab);
     const Position position{trial % 11};
-    const TokenId token = sampler.Sample(logits, position);
+    const TokenId token = *sampler.Sample(logits, position);
     ASSERT_EQ(token, DrawLiterally(logits, params, position)) << trial;
     n_not_top += token != ArgMax(logits) ? 1 : 0;
   }
@@ -75,7 +78,7 @@ TEST(Sampler, DrawsTheSameWhenManyLogitsAreEqual) {
   const std::vector<float> logits(257, 1.5f);
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const SamplingParams params{.temperature = 1.0f, .seed = seed};
-    Sampler sampler(params, 257);
+    Sampler sampler = MakeSampler(params, 257);
     ASSERT_EQ(sampler.Sample(logits, Position{3}), DrawLiterally(logits, params, Position{3}));
   }
 }
@@ -85,7 +88,7 @@ TEST(Sampler, TinyTemperaturesTakeTheHighestLogit) {
   for (const float temperature : {1e-9f, 1e-30f, 1e-45f}) {
     for (uint64_t seed = 0; seed < 100; ++seed) {
       const auto logits = RandomLogits(100, seed, 3.0f);
-      Sampler sampler({.temperature = temperature, .seed = seed}, 100);
+      Sampler sampler = MakeSampler({.temperature = temperature, .seed = seed}, 100);
       ASSERT_EQ(sampler.Sample(logits, Position{0}), ArgMax(logits));
     }
   }
@@ -93,9 +96,9 @@ TEST(Sampler, TinyTemperaturesTakeTheHighestLogit) {
 
 TEST(Sampler, IsAFunctionOfItsArguments) {
   const auto logits = RandomLogits(50, 1, 1.0f);
-  Sampler used({.temperature = 1.0f, .seed = 5}, 50);
+  Sampler used = MakeSampler({.temperature = 1.0f, .seed = 5}, 50);
   for (int i = 0; i < 20; ++i) used.Sample(logits, Position{100 + i});
-  Sampler fresh({.temperature = 1.0f, .seed = 5}, 50);
+  Sampler fresh = MakeSampler({.temperature = 1.0f, .seed = 5}, 50);
   EXPECT_EQ(used.Sample(logits, Position{7}), fresh.Sample(logits, Position{7}));
 }
 
@@ -106,8 +109,9 @@ TEST(Sampler, FollowsTheSoftmaxOverSeeds) {
   constexpr double kTemperature = 0.8;
   std::vector<int> counts(logits.size());
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Sampler sampler({.temperature = static_cast<float>(kTemperature), .seed = seed}, 8);
-    ++counts[static_cast<size_t>(sampler.Sample(logits, Position{4}).value)];
+    Sampler sampler =
+        MakeSampler({.temperature = static_cast<float>(kTemperature), .seed = seed}, 8);
+    ++counts[static_cast<size_t>(sampler.Sample(logits, Position{4})->value)];
   }
   double total = 0;
   for (const float logit : logits) total += std::exp(static_cast<double>(logit) / kTemperature);
@@ -126,9 +130,9 @@ TEST(Sampler, DrawsIndependentlyAtDifferentPositions) {
   std::vector<int> counts(16);
   constexpr int kSeeds = 64000;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Sampler sampler({.temperature = 1.0f, .seed = seed}, 4);
-    const int first = sampler.Sample(logits, Position{10}).value;
-    const int second = sampler.Sample(logits, Position{11}).value;
+    Sampler sampler = MakeSampler({.temperature = 1.0f, .seed = seed}, 4);
+    const int first = sampler.Sample(logits, Position{10})->value;
+    const int second = sampler.Sample(logits, Position{11})->value;
     ++counts[static_cast<size_t>(4 * first + second)];
   }
   double chi_square = 0;
@@ -142,15 +146,15 @@ TEST(Sampler, ACloneLeavesNoTraceInThePenalties) {
   params.filters.repeat_penalty = 1.5f;
   params.filters.presence_penalty = 0.7f;
   const auto logits = RandomLogits(64, 3, 1.0f);
-  Sampler committed(params, 64);
+  Sampler committed = MakeSampler(params, 64);
   for (int i = 0; i < 10; ++i) committed.Accept(TokenId{i});
   Sampler untouched = committed.Clone();
 
   Sampler drafter = committed.Clone();
-  for (int i = 0; i < 40; ++i) drafter.Accept(drafter.Sample(logits, Position{i}));
+  for (int i = 0; i < 40; ++i) drafter.Accept(*drafter.Sample(logits, Position{i}));
 
   for (int i = 0; i < 40; ++i) {
-    const TokenId token = committed.Sample(logits, Position{i});
+    const TokenId token = *committed.Sample(logits, Position{i});
     ASSERT_EQ(token, untouched.Sample(logits, Position{i}));
     committed.Accept(token);
     untouched.Accept(token);
@@ -160,7 +164,7 @@ TEST(Sampler, ACloneLeavesNoTraceInThePenalties) {
 TEST(Sampler, PenaltiesSeeAcceptedTokens) {
   SamplingParams params;
   params.filters.presence_penalty = 5.0f;
-  Sampler sampler(params, 3);
+  Sampler sampler = MakeSampler(params, 3);
   const std::vector<float> logits = {2, 1, 0};
   EXPECT_EQ(sampler.Sample(logits, Position{0}), TokenId{0});
   sampler.Accept(TokenId{0});

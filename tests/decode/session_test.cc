@@ -459,11 +459,12 @@ TEST(Session, RefusesWhatThePoolCannotHold) {
   kv::BlockPool pool({.n_layers = 1, .n_kv_heads = 1, .head_dim = 32}, 100000);
   Request request = MakeRequest(300, 3000);
   request.mode = Mode::kFull;
-  Session session(request, {.tokenizer = &tokenizer, .pool = &pool, .n_context = 4096});
+  SessionParts parts{.tokenizer = &tokenizer, .pool = &pool, .n_context = 4096};
+  parts.sampler = *Sampler::Make({}, tokenizer, 4096);
+  Session session(request, std::move(parts));
   EXPECT_EQ(session.FullKvTokens(), 3300);
-  const Status status = session.Reserve();
-  ASSERT_FALSE(status.has_value());
-  EXPECT_EQ(status.error().code, ErrorCode::kResourceExhausted);
+  ASSERT_FALSE(session.Reserve().has_value());
+  EXPECT_EQ(session.Reserve().error().code, ErrorCode::kResourceExhausted);
 }
 
 }  // namespace

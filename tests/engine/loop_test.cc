@@ -41,9 +41,12 @@ class LoopFixture {
     LiveRequest live;
     live.channel = std::make_shared<Channel>();
     auto compressor = compress::MakeCompressor(request.compressor);
+    auto sampler =
+        decode::Sampler::Make(request.sampling, Tiny().GetTokenizer(), Config().n_context);
     live.session = std::make_unique<decode::Session>(
         std::move(request), decode::SessionParts{.tokenizer = &Tiny().GetTokenizer(),
-                                                 .pool = pool_.get(),
+                                                 .pool = &pool_,
+                                                 .sampler = *std::move(sampler),
                                                  .compressor = *std::move(compressor),
                                                  .queries = {.n_layers = Config().n_layers,
                                                              .n_heads = Config().n_heads,

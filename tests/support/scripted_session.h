@@ -14,33 +14,9 @@
 
 #include "base/check.h"
 #include "decode/session.h"
+#include "tests/support/byte_tokenizer.h"
 
 namespace vericache::testing_support {
-
-// Tokens are bytes; `eos` ends a generation and has no text.
-class ByteTokenizer final : public model::Tokenizer {
- public:
-  ByteTokenizer(int n_vocab, int eos) : n_vocab_(n_vocab), eos_(eos) {}
-  std::vector<TokenId> Encode(std::string_view text) const override {
-    std::vector<TokenId> tokens;
-    for (const char c : text) tokens.emplace_back(static_cast<unsigned char>(c));
-    return tokens;
-  }
-  std::vector<TokenId> EncodeWithControl(std::string_view text) const override {
-    return Encode(text);
-  }
-  std::string Piece(TokenId token) const override {
-    if (token.value == eos_ || token.value > 255) return "";
-    return std::string(1, static_cast<char>(token.value));
-  }
-  bool IsEndOfGeneration(TokenId token) const override { return token.value == eos_; }
-  TokenId Bos() const override { return TokenId{-1}; }
-  int VocabSize() const override { return n_vocab_; }
-
- private:
-  int n_vocab_;
-  int eos_;
-};
 
 // Makes bodies of no slots and remembers what it was asked for.
 class RecordingCompressor final : public compress::Compressor {
@@ -83,6 +59,8 @@ struct ScriptedOptions {
   int prefill_chunk = 512;
   compress::Traits traits{.name = "recording"};
   decode::TailPolicy tail{};
+  // In place of one of n_vocab bytes that ends at `eos`.
+  const model::Tokenizer* tokenizer = nullptr;
   // Rows at this position are flagged as not finite: by the full KV, by the draft KV.
   int bad_full_position = -1;
   int bad_draft_position = -1;
@@ -92,12 +70,12 @@ struct ScriptedOptions {
 
 class ScriptedSession {
  public:
-  ScriptedSession(decode::Request request, Script script, ScriptedOptions options = {})
+  ScriptedSession(const decode::Request& request, Script script, ScriptedOptions options = {})
       : options_(options),
         script_(std::move(script)),
-        tokenizer_(options.n_vocab, options.eos),
+        bytes_(options.n_vocab, options.eos),
         pool_({.n_layers = 1, .n_kv_heads = 1, .head_dim = 32}, size_t{64} << 20),
-        session_(std::move(request), MakeParts()) {
+        session_(request, MakeParts(request)) {
     VC_CHECK(session_.Reserve().has_value());
   }
 
@@ -135,9 +113,14 @@ class ScriptedSession {
   int highest_draft_position = -1;
 
  private:
-  decode::SessionParts MakeParts() {
-    return {.tokenizer = &tokenizer_,
+  decode::SessionParts MakeParts(const decode::Request& request) {
+    const model::Tokenizer& tokenizer =
+        options_.tokenizer != nullptr ? *options_.tokenizer : bytes_;
+    auto sampler = decode::Sampler::Make(request.sampling, tokenizer, options_.n_context);
+    VC_CHECK(sampler.has_value(), "{}", sampler.error().message);
+    return {.tokenizer = &tokenizer,
             .pool = &pool_,
+            .sampler = *std::move(sampler),
             .compressor = std::make_unique<RecordingCompressor>(options_.traits, &compressions),
             .queries = {.n_layers = 1, .n_heads = 1, .head_dim = 32},
             .n_context = options_.n_context,
@@ -195,7 +178,7 @@ class ScriptedSession {
 
   ScriptedOptions options_;
   Script script_;
-  ByteTokenizer tokenizer_;
+  ByteTokenizer bytes_;
   kv::BlockPool pool_;
   ThreadTeam team_{1};
   std::vector<TokenId> full_seen_;

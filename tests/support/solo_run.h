@@ -108,8 +108,11 @@ inline SoloResult RunSolo(const TinyModel& tiny, const decode::Request& request,
   model::Pass pass(tiny.Get(), **kernels, team,
                    std::max(options.prefill_chunk, decode::kMaxDraftLen + 1));
   kv::BlockPool pool(config.Kv(), size_t{64} << 20);
+  auto sampler = decode::Sampler::Make(request.sampling, tiny.GetTokenizer(), config.n_context);
+  VC_CHECK(sampler.has_value(), "{}", sampler.error().message);
   decode::Session session(request, {.tokenizer = &tiny.GetTokenizer(),
                                     .pool = &pool,
+                                    .sampler = *std::move(sampler),
                                     .compressor = CompressorOf(request),
                                     .queries = {.n_layers = config.n_layers,
                                                 .n_heads = config.n_heads,
