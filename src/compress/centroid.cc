@@ -49,7 +49,8 @@ class Centroid final : public Compressor {
       : budget_{.keep = parameters.Share("keep", 0.5),
                 .n_sinks = parameters.Int("sinks", {.preset = 4, .low = 0, .high = kMaxProtected}),
                 .n_recent =
-                    parameters.Int("recent", {.preset = 64, .low = 0, .high = kMaxProtected})},
+                    parameters.Int("recent", {.preset = 64, .low = 0, .high = kMaxProtected}),
+                .division = ReadDivision(parameters, false)},
         chunk_(parameters.Int("chunk", {.preset = 64, .low = 2, .high = 4096})),
         annealing_{.first = parameters.Real("r", {.preset = 0.25}),
                    .fall = parameters.Real("dr", {.preset = 0.025}),
@@ -62,7 +63,8 @@ class Centroid final : public Compressor {
   // Cost: O(n * chunk * d) per round and head, about 9 rounds to halve a KV.
   Result<kv::PackedKv> Compress(const Job& job, ThreadTeam& team) const override {
     return PackHeads(job, team, [&](const HeadJob& head) {
-      const HeadBudget budget = budget_.For(head.layer, head.head, job.end.value);
+      const HeadBudget budget = budget_.For(
+          {.layer = head.layer, .n_layers = job.source->Shape().n_layers}, job.end.value);
       kv::HeadSlots slots = head.view.GatherAll(*job.kernels);
       Merge(job, budget, slots);
       return kv::PackHead(slots, kernels::KvFormat::kI16);

@@ -7,12 +7,11 @@
 
 namespace vericache::compress {
 
-kv::PackedKv PackHeads(const Job& job, ThreadTeam& team,
-                       const std::function<kv::PackedHead(const HeadJob&)>& pack) {
+void ForEachHead(const Job& job, ThreadTeam& team,
+                 const std::function<void(const HeadJob&)>& visit) {
   VC_CHECK(job.end >= Position{0} && job.end.value <= job.source->TokenCount(),
            "end {} of {} tokens", job.end.value, job.source->TokenCount());
   const kv::KvShape& shape = job.source->Shape();
-  std::vector<kv::PackedHead> heads(static_cast<size_t>(shape.HeadCount()));
   WorkQueue queue;
   queue.Reset(shape.HeadCount());
   team.Run([&](Member&) {
@@ -20,8 +19,17 @@ kv::PackedKv PackHeads(const Job& job, ThreadTeam& team,
       const int layer = idx / shape.n_kv_heads;
       const int head = idx % shape.n_kv_heads;
       const kv::HeadView view(*job.source, layer, head, job.end);
-      heads[static_cast<size_t>(idx)] = pack({.layer = layer, .head = head, .view = view});
+      visit({.layer = layer, .head = head, .view = view});
     }
+  });
+}
+
+kv::PackedKv PackHeads(const Job& job, ThreadTeam& team,
+                       const std::function<kv::PackedHead(const HeadJob&)>& pack) {
+  const kv::KvShape& shape = job.source->Shape();
+  std::vector<kv::PackedHead> heads(static_cast<size_t>(shape.HeadCount()));
+  ForEachHead(job, team, [&](const HeadJob& head) {
+    heads[shape.HeadIndex(head.layer, head.head)] = pack(head);
   });
   return kv::PackedKv(shape, job.end.value, std::move(heads));
 }

@@ -16,8 +16,12 @@ struct HeadJob {
   const kv::HeadView& view;
 };
 
-// Packs pack(head job) of every head. The calls run concurrently; which thread makes which head
-// never shows (I6).
+// visit(head job) of every head. The calls run concurrently; which thread takes which head must not
+// show (I6).
+void ForEachHead(const Job& job, ThreadTeam& team,
+                 const std::function<void(const HeadJob&)>& visit);
+
+// Packs pack(head job) of every head, as ForEachHead visits them.
 kv::PackedKv PackHeads(const Job& job, ThreadTeam& team,
                        const std::function<kv::PackedHead(const HeadJob&)>& pack);
 

@@ -15,6 +15,10 @@ namespace vericache::compress {
   METHOD(kIdentity)        \
   METHOD(kStreaming)       \
   METHOD(kSnapKv)          \
+  METHOD(kH2o)             \
+  METHOD(kTova)            \
+  METHOD(kKnorm)           \
+  METHOD(kKeyDiff)         \
   METHOD(kKivi)            \
   METHOD(kCentroid)        \
   METHOD(kHostile)

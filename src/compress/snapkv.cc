@@ -10,15 +10,13 @@
 // Source: Li et al., "SnapKV: LLM Knows What You are Looking for Before Generation", section 4;
 //         window 64, kernel 5 as in its code and in kvpress.
 
-#include <numeric>
+#include <algorithm>
 #include <span>
 #include <vector>
 
 #include "base/check.h"
-#include "compress/budget.h"
+#include "compress/keep_best.h"
 #include "compress/method.h"
-#include "compress/per_head.h"
-#include "compress/top_slots.h"
 #include "compress/window_scores.h"
 
 namespace vericache::compress {
@@ -44,55 +42,53 @@ std::vector<float> AveragePool(std::span<const float> scores, int width) {
 class SnapKv final : public Compressor {
  public:
   explicit SnapKv(Parameters& parameters)
-      : budget_{.keep = parameters.Share("keep", 0.25)},
+      : keep_(parameters.Share("keep", 0.25)),
         n_window_(parameters.Int("window", {.preset = kMaxWindow, .low = 1, .high = kMaxWindow})),
         kernel_(parameters.Choice("kernel", 5, {1, 3, 5, 7, 9, 11, 13})),
+        division_(ReadDivision(parameters, true)),
         spec_(parameters.Spec()) {}
 
   Traits GetTraits() const override {
     return {.name = "snapkv",
             .needs = Needs::kWindowQueries,
             .n_window = n_window_,
-            .is_query_agnostic = false};
+            .is_query_agnostic = false,
+            .is_ragged = division_ == Division::kHead};
   }
   std::string Spec() const override { return spec_; }
 
   // Cost: O(window * heads per KV head * n * d) per head.
   Result<kv::PackedKv> Compress(const Job& job, ThreadTeam& team) const override {
     VC_CHECK(job.hints != nullptr && !job.hints->window.positions.empty(), "no window queries");
-    return PackHeads(job, team, [&](const HeadJob& head) {
-      return kv::PackHead(head.view.Gather(Choose(job, head), *job.kernels),
-                          kernels::KvFormat::kI16);
-    });
+    const std::vector<Position>& queries = job.hints->window.positions;
+    const Position window_begin =
+        queries[queries.size() - std::min(queries.size(), static_cast<size_t>(n_window_))];
+    // The window, or what the budget has room for of it.
+    const int n_in_window = std::max(0, job.end.value - window_begin.value);
+    const Budget budget{.keep = keep_,
+                        .n_recent = std::min(n_in_window, static_cast<int>(keep_ * job.end.value)),
+                        .division = division_};
+    return KeepBest(job, team, budget, ScoreHeads(job, team, [&](const HeadJob& head) {
+                      return Score(job, head, window_begin);
+                    }));
   }
 
  private:
-  std::vector<int> Choose(const Job& job, const HeadJob& head) const {
-    const HeadBudget budget = budget_.For(head.layer, head.head, job.end.value);
-    const int n_slots = head.view.Count();
-    std::vector<int> kept(static_cast<size_t>(n_slots));
-    std::iota(kept.begin(), kept.end(), 0);
-    if (n_slots <= budget.n_slots) return kept;
-
-    const std::vector<Position>& queries = job.hints->window.positions;
-    const auto first = queries.size() - std::min(queries.size(), static_cast<size_t>(n_window_));
-    const int n_scored = head.view.CountBefore(queries[first]);
-    const std::vector<float> scores =
+  // Of the slots before the window; those in it are not asked.
+  std::vector<float> Score(const Job& job, const HeadJob& head, Position window_begin) const {
+    std::vector<float> scores =
         WindowScores(job, {.layer = head.layer, .head = head.head, .n_queries = n_window_});
-    const std::vector<float> pooled =
-        AveragePool(std::span(scores).first(static_cast<size_t>(n_scored)), kernel_);
-    const int n_in_window = n_slots - n_scored;
-    const int n_top = std::max(0, budget.n_slots - n_in_window);
-    std::vector<int> top = TopSlots(pooled, n_top);
-    // The window, or what the budget has room for of it.
-    const int n_kept_of_window = std::min(n_in_window, budget.n_slots);
-    top.insert(top.end(), kept.end() - n_kept_of_window, kept.end());
-    return top;
+    scores.resize(
+        static_cast<size_t>(std::min(head.view.Count(), head.view.CountBefore(window_begin))));
+    std::vector<float> pooled = AveragePool(scores, kernel_);
+    pooled.resize(static_cast<size_t>(head.view.Count()), 0.0f);
+    return pooled;
   }
 
-  Budget budget_;
+  double keep_;
   int n_window_;
   int kernel_;
+  Division division_;
   std::string spec_;
 };
 

@@ -142,6 +142,20 @@ int Parameters::Choice(std::string_view key, int preset, std::initializer_list<i
   return value;
 }
 
+int Parameters::Word(std::string_view key, std::initializer_list<std::string_view> words) {
+  const auto* word = words.begin();
+  if (const SpecPair* pair = Find(key)) {
+    const auto* found = std::find(words.begin(), words.end(), pair->value);
+    if (found == words.end()) {
+      Refuse(key, pair->value, fmt::format("one of {}", fmt::join(words, ", ")));
+    } else {
+      word = found;
+    }
+  }
+  List(key, *word);
+  return static_cast<int>(word - words.begin());
+}
+
 std::string Parameters::Spec() const {
   return listing_.empty() ? std::string(method_.name)
                           : fmt::format("{}:{}", method_.name, listing_);

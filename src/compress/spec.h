@@ -50,6 +50,8 @@ class Parameters {
   double Real(std::string_view key, const RealRange& range);
   int Int(std::string_view key, const IntRange& range);
   int Choice(std::string_view key, int preset, std::initializer_list<int> choices);
+  // Which of the words; the first is the default.
+  int Word(std::string_view key, std::initializer_list<std::string_view> words);
 
   // Every parameter read so far: "keep=0.25,window=64".
   const std::string& Listing() const { return listing_; }

@@ -29,7 +29,8 @@ class Streaming final : public Compressor {
  public:
   explicit Streaming(Parameters& parameters)
       : budget_{.keep = parameters.Share("keep", 0.5),
-                .n_sinks = parameters.Int("sinks", {.preset = 4, .low = 0, .high = 4096})},
+                .n_sinks = parameters.Int("sinks", {.preset = 4, .low = 0, .high = 4096}),
+                .division = ReadDivision(parameters, false)},
         spec_(parameters.Spec()) {}
 
   Traits GetTraits() const override { return {.name = "streaming"}; }
@@ -38,7 +39,8 @@ class Streaming final : public Compressor {
   // Cost: O(kept * d) per head, one copy.
   Result<kv::PackedKv> Compress(const Job& job, ThreadTeam& team) const override {
     return PackHeads(job, team, [&](const HeadJob& head) {
-      const HeadBudget budget = budget_.For(head.layer, head.head, job.end.value);
+      const HeadBudget budget = budget_.For(
+          {.layer = head.layer, .n_layers = job.source->Shape().n_layers}, job.end.value);
       const std::vector<int> kept = FirstAndLast(head.view.Count(), budget);
       return kv::PackHead(head.view.Gather(kept, *job.kernels), kernels::KvFormat::kI16);
     });

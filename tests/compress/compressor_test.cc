@@ -25,11 +25,19 @@ using testing_support::SamePacked;
 std::vector<std::string> AllSpecs() {
   std::vector<std::string> specs;
   for (const MethodInfo& method : ListMethods()) specs.emplace_back(method.name);
-  specs.insert(specs.end(), {"hostile", "kivi:bits=8", "kivi:bits=2", "streaming:keep=0.01,sinks=0",
-                             "snapkv:keep=0.05,window=3,kernel=1",
-                             "centroid:keep=0.1,recent=0,sinks=0,chunk=5,r=1",
-                             "snapkv:keep=0.25+kivi:bits=4", "centroid:keep=0.5+kivi:bits=4",
-                             "streaming+centroid:keep=0.25,recent=4", "hostile+kivi:bits=8"});
+  specs.insert(
+      specs.end(),
+      {"hostile", "kivi:bits=8", "kivi:bits=2", "streaming:keep=0.01,sinks=0",
+       "snapkv:keep=0.05,window=3,kernel=1", "centroid:keep=0.1,recent=0,sinks=0,chunk=5,r=1",
+       "snapkv:keep=0.25+kivi:bits=4", "centroid:keep=0.5+kivi:bits=4",
+       "streaming+centroid:keep=0.25,recent=4", "hostile+kivi:bits=8", "centroid:budget=layer",
+       "streaming:budget=layer", "h2o:keep=0.3,window=5,recent=0", "tova:keep=0.05,budget=layer",
+       "knorm:keep=0.3,budget=head+tova", "centroid+keydiff:budget=head"});
+  for (const char* name : {"snapkv", "h2o", "knorm", "keydiff"}) {
+    for (const char* budget : {"layer", "head"}) {
+      specs.push_back(fmt::format("{}:keep=0.25,budget={}+kivi:bits=4", name, budget));
+    }
+  }
   return specs;
 }
 
@@ -107,8 +115,9 @@ PROPERTY(Compressor, HoldsItsShareOfTheTokens, 10) {
   const double keep = rng.OneOf({0.125, 0.25, 0.5});
   const int n_kept = static_cast<int>(keep * options.kv.n_tokens);
   for (const char* form :
-       {"streaming:keep={}", "snapkv:keep={}", "centroid:keep={},recent=8",
-        "snapkv:keep={}+kivi:bits=4", "streaming:keep=1+centroid:keep={},recent=8"}) {
+       {"streaming:keep={}", "snapkv:keep={}", "centroid:keep={},recent=8", "h2o:keep={}",
+        "tova:keep={}", "knorm:keep={}", "keydiff:keep={}", "snapkv:keep={}+kivi:bits=4",
+        "streaming:keep=1+centroid:keep={},recent=8"}) {
     const std::string spec = fmt::format(fmt::runtime(form), keep);
     const kv::PackedKv packed = Compress(spec, random.All());
     EXPECT_EQ(packed.Head(0, 0).n_slots, n_kept) << spec;

@@ -35,7 +35,8 @@ TEST(Registry, MakesEveryListedMethodByItsName) {
                                           : fmt::format("{}:{}", method.name, method.parameters);
     EXPECT_EQ(made->Spec(), with_defaults);
   }
-  for (const std::string_view name : {"identity", "streaming", "snapkv", "kivi", "centroid"}) {
+  for (const std::string_view name :
+       {"identity", "streaming", "snapkv", "h2o", "tova", "knorm", "keydiff", "kivi", "centroid"}) {
     EXPECT_EQ(names.count(name), 1u) << name;
   }
   EXPECT_EQ(names.count("hostile"), 0u);
@@ -50,7 +51,7 @@ TEST(Registry, MakesAgainWhatACanonicalSpecSays) {
     EXPECT_EQ(Make(made->Spec())->Spec(), made->Spec()) << spec;
   }
   EXPECT_EQ(Make("snapkv:keep=0.25+kivi:bits=4")->Spec(),
-            "snapkv:keep=0.25,window=64,kernel=5+kivi:bits=4");
+            "snapkv:keep=0.25,window=64,kernel=5,budget=uniform+kivi:bits=4");
 }
 
 TEST(Registry, KeepsTheHostileMethodToThoseWhoKnowIt) {
@@ -61,14 +62,20 @@ TEST(Registry, KeepsTheHostileMethodToThoseWhoKnowIt) {
 TEST(Registry, RefusesWhatDoesNotExistWithWhatDoes) {
   EXPECT_THAT(ErrorOf("snapvk"),
               HasSubstr("there is no compressor 'snapvk'; there are identity, streaming, snapkv, "
-                        "kivi, centroid"));
+                        "h2o, tova, "));
   EXPECT_THAT(ErrorOf("SnapKV"), HasSubstr("no compressor 'SnapKV'"));
   EXPECT_THAT(ErrorOf("snapkv:ratio=0.5"),
-              HasSubstr("snapkv has no parameter 'ratio'; it has keep, window, kernel"));
+              HasSubstr("snapkv has no parameter 'ratio'; it has keep, window, kernel, budget"));
   EXPECT_THAT(ErrorOf("identity:keep=1"), HasSubstr("it has none"));
   EXPECT_THAT(ErrorOf("snapkv+nope"), HasSubstr("no compressor 'nope'"));
-  for (const std::string_view spec : {"streaming:keep=0", "streaming:keep=1.5", "snapkv:window=65",
-                                      "kivi:bits=3", "centroid:chunk=1", "centroid:r=1.1", ""}) {
+  EXPECT_THAT(ErrorOf("h2o:budget=heads"),
+              HasSubstr("h2o: budget must be one of uniform, layer, head, not 'heads'"));
+  EXPECT_THAT(ErrorOf("tova:budget=head"),
+              HasSubstr("tova: budget must be one of uniform, layer, not 'head'"));
+  for (const std::string_view spec :
+       {"streaming:keep=0", "knorm:keep=0", "keydiff:keep=-0.5", "h2o:recent=2", "tova:keep=2",
+        "knorm:sinks=-1", "streaming:keep=1.5", "snapkv:window=65", "kivi:bits=3",
+        "centroid:chunk=1", "centroid:r=1.1", ""}) {
     const auto made = MakeCompressor(spec);
     ASSERT_FALSE(made.has_value()) << spec;
     EXPECT_EQ(made.error().code, ErrorCode::kInvalidArgument);

@@ -100,6 +100,20 @@ TEST(Parameters, RefuseValuesOutOfRange) {
   EXPECT_THAT(Complaint("m:bits=3"), HasSubstr("bits must be one of 8, 4, 2, not '3'"));
 }
 
+TEST(Parameters, ReadWordsOfAList) {
+  const auto read = [](std::string_view text) {
+    const auto methods = ParseSpec(text).value();
+    Parameters parameters(methods.front());
+    const int word = parameters.Word("budget", {"uniform", "layer"});
+    const Status status = parameters.Check();
+    return std::make_tuple(word, parameters.Spec(), status ? "" : status.error().message);
+  };
+  EXPECT_EQ(read("m"), std::make_tuple(0, "m:budget=uniform", ""));
+  EXPECT_EQ(read("m:budget=layer"), std::make_tuple(1, "m:budget=layer", ""));
+  EXPECT_EQ(std::get<2>(read("m:budget=Layer")),
+            "m: budget must be one of uniform, layer, not 'Layer'");
+}
+
 TEST(Parameters, RefuseKeysThatNoOneReads) {
   EXPECT_THAT(Complaint("m:kep=0.5"),
               HasSubstr("m has no parameter 'kep'; it has keep, r, window, bits"));

@@ -1,0 +1,66 @@
+// Knorm: keep the keys of smallest norm.
+//
+//   s[t] = -|k_t|,   k [n, d] after RoPE
+//
+// Attention tends to rest on keys of small norm; nothing but the cached keys is looked at.
+// Source: Devoto et al., "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression";
+//         KnormPress of kvpress, which protects no tokens: the sinks are ours.
+
+#include <cmath>
+#include <vector>
+
+#include "compress/keep_best.h"
+#include "compress/method.h"
+
+namespace vericache::compress {
+namespace {
+
+std::vector<float> MinusNorms(const kv::HeadSlots& slots) {
+  std::vector<float> scores;
+  scores.reserve(static_cast<size_t>(slots.Count()));
+  for (int slot = 0; slot < slots.Count(); ++slot) {
+    const int16_t* key = slots.KeyCodes(slot);
+    int64_t square = 0;
+    for (int dim = 0; dim < slots.head_dim; ++dim) square += key[dim] * key[dim];
+    scores.push_back(-static_cast<float>(static_cast<double>(slots.At(slot).key_step) *
+                                         std::sqrt(static_cast<double>(square))));
+  }
+  return scores;
+}
+
+class Knorm final : public Compressor {
+ public:
+  explicit Knorm(Parameters& parameters)
+      : budget_{.keep = parameters.Share("keep", 0.5),
+                .n_sinks = parameters.Int("sinks", {.preset = 4, .low = 0, .high = 4096}),
+                .division = ReadDivision(parameters, true)},
+        spec_(parameters.Spec()) {}
+
+  Traits GetTraits() const override {
+    return {.name = "knorm", .is_ragged = budget_.division == Division::kHead};
+  }
+  std::string Spec() const override { return spec_; }
+
+  // Cost: O(n * d) per head.
+  Result<kv::PackedKv> Compress(const Job& job, ThreadTeam& team) const override {
+    return KeepBest(job, team, budget_, ScoreHeads(job, team, [&](const HeadJob& head) {
+                      return MinusNorms(head.view.GatherAll(*job.kernels));
+                    }));
+  }
+
+ private:
+  Budget budget_;
+  std::string spec_;
+};
+
+std::unique_ptr<Compressor> MakeKnorm(Parameters& parameters) {
+  return std::make_unique<Knorm>(parameters);
+}
+
+}  // namespace
+
+extern const Method kKnorm;
+const Method kKnorm{
+    .name = "knorm", .summary = "keeps the keys of smallest norm (Knorm)", .make = MakeKnorm};
+
+}  // namespace vericache::compress
