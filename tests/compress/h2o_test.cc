@@ -1,5 +1,5 @@
-// Goal:   H2O keeps the newest half of its budget and the heaviest slots before it, weighed by how
-//         many queries see each.
+// Goal: H2O keeps the newest half of its budget and the heaviest slots before it, weighed by how
+// many queries see each.
 // Method: column sums in binary64 over random sources.
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Goal:   heads keep the best scores of their layer together, a fifth of their own for certain.
+// Goal: heads keep the best scores of their layer together, a fifth of their own for certain.
 // Method: examples; random scores against a naive choice, one slot at a time.
 
 #include "compress/head_division.h"

@@ -1,5 +1,5 @@
-// Goal:   eviction by score keeps what is protected and the best of the rest, as many as the budget
-//         says, however it is divided.
+// Goal: eviction by score keeps what is protected and the best of the rest, as many as the
+// budget says, however it is divided.
 // Method: made-up scores: examples, then random ones checked against counts and order.
 
 #include "compress/keep_best.h"

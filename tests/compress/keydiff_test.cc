@@ -1,4 +1,4 @@
-// Goal:   KeyDiff keeps the sinks and the keys least like the mean direction.
+// Goal: KeyDiff keeps the sinks and the keys least like the mean direction.
 // Method: cosines in binary64 over random sources; one key that differs; degenerate keys.
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Goal:   Knorm keeps the sinks and the keys of smallest norm, bit for bit.
+// Goal: Knorm keeps the sinks and the keys of smallest norm, bit for bit.
 // Method: norms in binary64 over random sources; an example.
 
 #include <gtest/gtest.h>

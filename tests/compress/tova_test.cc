@@ -1,5 +1,5 @@
-// Goal:   TOVA keeps the newest token and what the newest query attends to, the same tokens in all
-//         heads of a layer.
+// Goal: TOVA keeps the newest token and what the newest query attends to, the same tokens in all
+// heads of a layer.
 // Method: the mass of one query in binary64, summed over heads; a chain whose heads differ.
 
 #include <gtest/gtest.h>

@@ -1,9 +1,8 @@
-// Goal:   whatever narrows the choice, penalties, DRY, XTC, a grammar, a drafted session commits
-// the
-//         tokens of plain decoding and ends where it ends; an answer under a grammar keeps to it,
-//         whatever the drafter proposes (S11, S12, S13).
+// Goal: whatever narrows the choice, penalties, DRY, XTC, a grammar, a drafted session commits
+// the tokens of plain decoding and ends where it ends; an answer under a grammar keeps to it,
+// whatever the drafter proposes (S11, S12, S13).
 // Method: scripted logits over the tiny model's vocabulary; mode full on the same script is the
-//         oracle. (That such answers parse is tested where the grammar is made, in tests/model.)
+// oracle. (That such answers parse is tested where the grammar is made, in tests/model.)
 
 #include <gtest/gtest.h>
 

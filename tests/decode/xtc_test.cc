@@ -1,6 +1,5 @@
-// Goal:   XTC leaves out what its definition leaves out, acts as often as asked, and is a function
-// of
-//         the position's noise.
+// Goal: XTC leaves out what its definition leaves out, acts as often as asked, and is a function
+// of the position's noise.
 // Method: the definition written down over sorted candidates; hand-made probabilities.
 
 #include "decode/xtc.h"

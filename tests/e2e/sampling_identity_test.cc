@@ -1,8 +1,8 @@
-// Goal:   the claim, with everything that narrows the choice: tokens, logits and the full KV equal
-//         those of plain decoding, to the bit, for each filter, penalty and grammar (S12, S13).
-// Method: a pairwise covering of samplings, compressors, draft lengths and temperatures over a tiny
-//         random model; mode full is the oracle. The suite itself is checked: each sampling changed
-//         some answer, and drafts were accepted and were rejected.
+// Goal: the claim, with everything that narrows the choice: tokens, logits and the full KV equal
+// those of plain decoding, to the bit, for each filter, penalty and grammar (S12, S13).
+// Method: a pairwise covering of samplings, compressors, draft lengths and temperatures over a
+// tiny random model; mode full is the oracle. The suite itself is checked: each sampling changed
+// some answer, and drafts were accepted and were rejected.
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,7 @@
-// Goal:   each filter keeps what its definition keeps, in libllama's order; state follows accepted
-//         tokens only and clones apart; asking the grammar in the order of likelihood changes
-//         nothing.
+// Goal: each filter keeps what its definition keeps, in libllama's order; state follows accepted
+// tokens only and clones apart; asking the grammar in the order of likelihood changes nothing.
 // Method: small logits whose survivors are known by hand; each filter, the penalties and DRY
-// written
-//         down literally, in binary64, and compared over random logits and sequences.
+// written down literally, in binary64, and compared over random logits and sequences.
 
 #include "model/filters.h"
 

@@ -1,8 +1,7 @@
-// Goal:   a grammar allows what it says and nothing else, at every state; what is wrong with one is
-//         said with its place; no grammar crashes, hangs or is ignored (S13, J7).
+// Goal: a grammar allows what it says and nothing else, at every state; what is wrong with one
+// is said with its place; no grammar crashes, hangs or is ignored (S13, J7).
 // Method: the tiny model's vocabulary, whose tokens are bytes and pairs of letters; allowed sets
-// known
-//         by hand; grammars broken in one place each.
+// known by hand; grammars broken in one place each.
 
 #include "model/grammar.h"
 

@@ -1,8 +1,7 @@
-// Goal:   what a schema's grammar lets through is JSON of that schema, whatever the logits say;
-// what
-//         is no schema is refused with the reason (S13, J7).
-// Method: walks over random logits that hurry to an end, parsed by an independent JSON library and
-//         checked by hand-written conditions.
+// Goal: what a schema's grammar lets through is JSON of that schema, whatever the logits say;
+// what is no schema is refused with the reason (S13, J7).
+// Method: walks over random logits that hurry to an end, parsed by an independent JSON library
+// and checked by hand-written conditions.
 
 #include "model/json_schema.h"
 
