@@ -13,8 +13,7 @@ set(VERICACHE_LLAMA_CPP "" CACHE PATH "A llama.cpp source folder to use, not the
 # Their headers are not held to our warnings.
 function(vericache_llama_includes source)
   target_include_directories(vericache_llama SYSTEM INTERFACE
-    ${source}/include ${source}/src ${source}/ggml/include ${source}/common ${source}/vendor
-    ${source}/vendor/cpp-httplib)
+    ${source}/include ${source}/src ${source}/ggml/include ${source}/common ${source}/vendor)
 endfunction()
 
 add_library(vericache_llama INTERFACE)

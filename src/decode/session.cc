@@ -15,6 +15,10 @@ namespace {
 // over enough tokens, while one rejection wastes more.
 constexpr int kMaxAutoDraftLen = 64;
 
+bool LooksUp(const Request& request) {
+  return request.mode == Mode::kVerified && request.drafter == DrafterKind::kNgram;
+}
+
 DraftLength MakeDraftLength(const Request& request) {
   if (request.draft_len) return DraftLength::Fixed(*request.draft_len);
   return LooksUp(request) ? DraftLength::AutoLookup(kMaxAutoDraftLen)
@@ -51,6 +55,10 @@ Session::Session(Request request, SessionParts parts)
   limit_ = is_bounded ? n_prompt + request_.max_tokens : parts.n_context;
   limit_reason_ = is_bounded ? FinishReason::kLength : FinishReason::kContext;
   for (const TokenId token : tokens_) sampler_.AcceptPrompt(token);
+  if (LooksUp(request_)) {
+    lookup_.emplace();
+    for (const TokenId token : tokens_) lookup_->Append(token);
+  }
   stats_.prompt_tokens = n_prompt;
   if (request_.prefix) SharePrefix();
 }

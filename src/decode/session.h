@@ -41,7 +41,7 @@ struct SessionParts {
   const model::Tokenizer* tokenizer = nullptr;
   kv::BlockPool* pool = nullptr;
   std::optional<Sampler> sampler{};  // of the request, which has accepted nothing yet
-  std::unique_ptr<compress::Compressor> compressor{};  // null in mode full
+  std::unique_ptr<compress::Compressor> compressor{};  // null unless UsesCompressor
   model::QueryShape queries{};
   const kernels::KernelTable* kernels = &kernels::RefKernels();  // for compressing
   int n_context = 0;  // tokens of prompt and answer together

@@ -114,7 +114,7 @@ class LocalEngine final : public Engine {
     live.channel = std::make_shared<Channel>();
     live.session = std::make_unique<decode::Session>(
         std::move(request), decode::SessionParts{.tokenizer = parts_.tokenizer.get(),
-                                                 .pool = &pool_,
+                                                 .pool = pool_.get(),
                                                  .sampler = *std::move(sampler),
                                                  .compressor = *std::move(compressor),
                                                  .queries = {.n_layers = config.n_layers,
