@@ -29,7 +29,15 @@ std::string_view ModeName(decode::Mode mode) {
 }
 
 std::string_view DrafterName(decode::DrafterKind drafter) {
-  return drafter == decode::DrafterKind::kNgram ? "ngram" : "kv";
+  switch (drafter) {
+    case decode::DrafterKind::kKv:
+      return "kv";
+    case decode::DrafterKind::kNgram:
+      return "ngram";
+    case decode::DrafterKind::kBoth:
+      return "both";
+  }
+  return "";
 }
 
 Json TokenIds(const std::vector<TokenId>& tokens) {
@@ -117,6 +125,8 @@ std::string JsonReport(const RunReport& report) {
                  {"drafted", stats.drafted},
                  {"accepted", stats.accepted},
                  {"mean_accepted", generation.MeanAccepted()},
+                 {"looked_up", stats.looked_up},
+                 {"looked_up_kept", stats.looked_up_kept},
                  {"kv_full_bytes", stats.kv_full_bytes},
                  {"kv_draft_bytes", stats.kv_draft_bytes}};
   if (request.n_logprobs >= 0) object["logprobs"] = LogprobsArray(generation.logprobs);

@@ -55,9 +55,10 @@ void AddModeOptions(CLI::App& app, RunOptions& options) {
             {"full", "lossy", "verified"}, options.mode);
   AddChoice(app,
             {"--drafter", "NAME",
-             "who proposes what mode verified verifies: kv (the model over its compressed KV) or "
-             "ngram (what followed the same words before: for edits and quotes)"},
-            {"kv", "ngram"}, options.drafter);
+             "who proposes what mode verified verifies: kv (the model over its compressed "
+             "KV), ngram (what followed the same words before: for edits and quotes) or both (kv "
+             "runs what ngram proposes)"},
+            {"kv", "ngram", "both"}, options.drafter);
   AddText(app, {"--compressor", "SPEC", CompressorHelp()}, options.compressor);
   AddText(app, {"--draft-len", "N|auto", "tokens drafted before each verify, at most"},
           options.draft_len);
@@ -119,6 +120,11 @@ decode::Mode ParseMode(const std::string& name) {
   return name == "lossy" ? decode::Mode::kLossy : decode::Mode::kVerified;
 }
 
+decode::DrafterKind ParseDrafter(const std::string& name) {
+  if (name == "ngram") return decode::DrafterKind::kNgram;
+  return name == "both" ? decode::DrafterKind::kBoth : decode::DrafterKind::kKv;
+}
+
 }  // namespace
 
 void AddMachineOptions(CLI::App& app, MachineOptions& options) {
@@ -160,8 +166,7 @@ Result<decode::Request> MakeRequest(const RunOptions& options) {
   VC_RETURN_IF_ERROR(sampling);
   decode::Request request;
   request.mode = ParseMode(options.mode);
-  request.drafter =
-      options.drafter == "ngram" ? decode::DrafterKind::kNgram : decode::DrafterKind::kKv;
+  request.drafter = ParseDrafter(options.drafter);
   request.compressor = options.compressor;
   request.draft_len = *draft_len;
   request.sampling = *sampling;

@@ -71,7 +71,7 @@ class DraftLength {
     double n_rejected = 0;
     double Acceptance() const { return n_accepted / (n_accepted + n_rejected); }
   };
-  // Matches of 2 or 3 tokens, up to 7, up to 15, and longer.
+  // Matches of up to 3 tokens, up to 7, up to 15, and longer.
   static constexpr int kMatchKinds = 4;
   static int KindOf(int n_matched);
   static Evidence MatchPrior(int kind);

@@ -84,28 +84,41 @@ void Drafter::Begin(const Task& task) {
   is_done_ = false;
 }
 
-model::RowGroup Drafter::NextRow() {
+void Drafter::Suggest(std::vector<TokenId> tokens) {
+  VC_CHECK(!is_done_ && static_cast<int>(tokens.size()) < WantedCount(), "{} of {} suggested",
+           tokens.size(), WantedCount());
+  suggested_ = std::move(tokens);
+}
+
+model::RowGroup Drafter::NextRows() {
   VC_CHECK(!is_done_, "the draft is done");
-  return {.tokens = {tokens_.empty() ? &pending_ : &tokens_.back(), 1},
+  row_tokens_.assign(1, tokens_.empty() ? pending_ : tokens_.back());
+  row_tokens_.insert(row_tokens_.end(), suggested_.begin(), suggested_.end());
+  return {.tokens = row_tokens_,
           .first_position = Position{kv_.TokenCount()},
           .kv = &kv_,
-          .logits = model::LogitRows::kLast};
+          .logits = model::LogitRows::kAll};
 }
 
 void Drafter::Consume(const model::GroupLogits& logits) {
-  if (!logits.are_all_rows_finite) {
-    is_done_ = true;
-    return;
+  int n_rows = 0;  // whose tokens are drafted
+  bool goes_on = true;
+  while (goes_on && n_rows < logits.n_rows) {
+    const auto row = static_cast<size_t>(n_rows);
+    const auto token =
+        logits.is_finite[row]
+            ? sampler_->Sample(logits.Row(n_rows), Position{kv_.TokenCount() + n_rows + 1})
+            : std::nullopt;
+    is_done_ = !token;
+    if (is_done_) break;
+    ++n_rows;
+    sampler_->Accept(*token);
+    tokens_.push_back(*token);
+    goes_on = row < suggested_.size() && *token == suggested_[row];
   }
-  const auto token = sampler_->Sample(logits.Row(0), Position{kv_.TokenCount() + 1});
-  if (!token) {
-    is_done_ = true;
-    return;
-  }
-  kv_.Commit(1);
-  sampler_->Accept(*token);
-  tokens_.push_back(*token);
-  is_done_ = static_cast<int>(tokens_.size()) == n_wanted_;
+  kv_.Commit(n_rows);
+  suggested_.clear();
+  is_done_ = is_done_ || WantedCount() == 0;
 }
 
 void Drafter::End() {

@@ -65,10 +65,18 @@ class Drafter {
     int n_tokens = 0;  // to draft, at least 1
   };
   void Begin(const Task& task);
-  // The row whose logits give the next drafted token.
-  model::RowGroup NextRow();
-  // Takes that row. A row that went wrong, or after which no token is allowed, gives none and ends
-  // the draft: only the truth may judge it.
+  // Tokens that the next pass runs behind the newest one, in case the model drafts them too.
+  // Requires: fewer than WantedCount.
+  void Suggest(std::vector<TokenId> tokens);
+  // Tokens still to draft.
+  int WantedCount() const { return n_wanted_ - static_cast<int>(tokens_.size()); }
+  int RowCount() const { return static_cast<int>(suggested_.size()) + 1; }
+  // The newest token and the suggested ones: their logits give the next drafted tokens.
+  model::RowGroup NextRows();
+  // Takes those rows: drafts what each of them chooses, up to the first that differs from what was
+  // suggested. The same acceptance as in a verify, but what it lets through is a draft still. A row
+  // that went wrong, or after which no token is allowed, gives none and ends the draft: only the
+  // truth may judge it.
   void Consume(const model::GroupLogits& logits);
   // The last token is one that nothing may follow.
   void Stop() { is_done_ = true; }
@@ -93,6 +101,8 @@ class Drafter {
   std::optional<Sampler> sampler_;
   TokenId pending_;
   std::vector<TokenId> tokens_;
+  std::vector<TokenId> suggested_;
+  std::vector<TokenId> row_tokens_;  // of the pass under way
   int n_wanted_ = 0;
   bool is_done_ = true;
 };

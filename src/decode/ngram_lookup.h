@@ -23,10 +23,10 @@
 
 namespace vericache::decode {
 
-// One token says little about the next, eight are nearly always a copy; longer matches end where
-// the longest table's matches end.
+// Two tokens agree by chance too often, and eight are nearly always a copy: what comes before them
+// decides only between places that agree in eight.
 struct NgramRange {
-  int min_match = 2;
+  int min_match = 3;
   int max_match = 8;
 };
 

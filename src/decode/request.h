@@ -28,6 +28,7 @@ enum class Mode : uint8_t {
 enum class DrafterKind : uint8_t {
   kKv,     // the model over its compressed KV
   kNgram,  // what followed the newest tokens when they occurred before; nothing is compressed
+  kBoth,   // what kNgram proposes, as far as kKv agrees, and on from there
 };
 
 struct SamplingParams {
@@ -95,6 +96,10 @@ struct Stats {
   // what it drafted. Accepted tokens are committed tokens.
   int64_t drafted = 0;
   int64_t accepted = 0;
+  // Of tokens that were looked up: run as rows, of the verify or (kBoth) of a draft pass, and kept
+  // by that pass.
+  int64_t looked_up = 0;
+  int64_t looked_up_kept = 0;
   size_t kv_full_bytes = 0;   // of the tokens held, at their most
   size_t kv_draft_bytes = 0;  // body and tail that a draft step reads, at the last draft
   uint64_t logits_hash = 0;   // of the logits of all committed rows, in order; 0 if not asked for

@@ -16,13 +16,13 @@ namespace {
 constexpr int kMaxAutoDraftLen = 64;
 
 bool LooksUp(const Request& request) {
-  return request.mode == Mode::kVerified && request.drafter == DrafterKind::kNgram;
+  return request.mode == Mode::kVerified && request.drafter != DrafterKind::kKv;
 }
 
 DraftLength MakeDraftLength(const Request& request) {
   if (request.draft_len) return DraftLength::Fixed(*request.draft_len);
-  return LooksUp(request) ? DraftLength::AutoLookup(kMaxAutoDraftLen)
-                          : DraftLength::Auto(kMaxAutoDraftLen);
+  return request.drafter == DrafterKind::kNgram ? DraftLength::AutoLookup(kMaxAutoDraftLen)
+                                                : DraftLength::Auto(kMaxAutoDraftLen);
 }
 
 std::unique_ptr<Drafter> MakeDrafter(const Request& request, SessionParts& parts) {
@@ -46,7 +46,8 @@ Session::Session(Request request, SessionParts parts)
       sampler_(std::move(parts.sampler.value())),
       text_(request_.stop),
       drafter_(MakeDrafter(request_, parts)),
-      draft_length_(MakeDraftLength(request_)) {
+      draft_length_(MakeDraftLength(request_)),
+      suggest_length_(DraftLength::AutoLookup(kMaxAutoDraftLen)) {
   const int n_prompt = static_cast<int>(tokens_.size());
   VC_CHECK(n_prompt >= 1 && n_prompt < parts.n_context, "{} prompt tokens, context {}", n_prompt,
            parts.n_context);
@@ -94,8 +95,9 @@ int Session::RowCount() const {
     case Step::kPrefill:
       return stats_.prompt_tokens - n_prefilled_;
     case Step::kPlain:
-    case Step::kDraft:
       return 1;
+    case Step::kDraft:
+      return request_.mode == Mode::kLossy ? 1 : drafter_->RowCount();
     case Step::kVerify:
       return static_cast<int>(Drafted().size()) + 1;
     case Step::kCompress:
@@ -113,7 +115,7 @@ model::RowGroup Session::Rows(int max_rows) {
     case Step::kVerify:
       return VerifyRows();
     case Step::kDraft:
-      return request_.mode == Mode::kLossy ? LossyRow() : drafter_->NextRow();
+      return request_.mode == Mode::kLossy ? LossyRow() : drafter_->NextRows();
     case Step::kCompress:
     case Step::kFinished:
       break;
@@ -188,10 +190,21 @@ void Session::ConsumePrefill(const model::GroupLogits& logits) {
 }
 
 void Session::ConsumeDraft(const model::GroupLogits& logits, double seconds) {
+  const auto n_before = static_cast<int>(drafter_->Tokens().size());
   drafter_->Consume(logits);
   draft_s_ += seconds;
   const auto drafted = drafter_->Tokens();
+  const auto n_suggested = static_cast<int>(proposal_.tokens.size());
+  const int n_new = static_cast<int>(drafted.size()) - n_before;
+  const int n_kept = std::clamp(n_new - 1, 0, n_suggested);
+  stats_.looked_up += n_suggested;
+  stats_.looked_up_kept += n_kept;
+  suggest_length_.Observe({.n_matched = proposal_.n_matched,
+                           .n_drafted = n_suggested,
+                           .n_accepted = n_kept,
+                           .verify_s = seconds});
   if (!drafted.empty() && EndsText(drafted.back())) drafter_->Stop();
+  SuggestToDrafter();
   if (drafter_->IsDone()) step_ = drafted.empty() ? Step::kPlain : Step::kVerify;
 }
 
@@ -250,6 +263,9 @@ void Session::ObserveRound(const RoundTimes& round) {
     if (drafter_) {
       observed.extra_s =
           last_compress_s_ * (round.n_accepted + 1) / drafter_->CompressionInterval();
+    } else {
+      stats_.looked_up += round.n_drafted;
+      stats_.looked_up_kept += round.n_accepted;
     }
   }
   draft_length_.Observe(observed);
@@ -323,8 +339,8 @@ void Session::CommitToken(TokenId token, std::span<const float> logits) {
 void Session::ChooseStep() {
   if (IsFinished()) return;
   if (request_.mode == Mode::kLossy) return ChooseLossyStep();
-  if (lookup_) {
-    LookUp();
+  if (lookup_ && !drafter_) {
+    proposal_ = LookUp(draft_length_, {}, TokensLeft() - 1);
     step_ = proposal_.tokens.empty() ? Step::kPlain : Step::kVerify;
     return;
   }
@@ -338,6 +354,7 @@ void Session::ChooseStep() {
         {.full = &full_, .committed = &sampler_, .pending = tokens_.back(), .n_tokens = n_draft});
     stats_.kv_draft_bytes = drafter_->Kv().Bytes();
     step_ = Step::kDraft;
+    SuggestToDrafter();
   }
 }
 
@@ -365,19 +382,30 @@ int Session::NextDraftLength() const {
 }
 
 // Nothing may follow an end of text, so a proposal ends there.
-void Session::LookUp() {
-  proposal_ = lookup_->Propose({}, std::clamp(TokensLeft() - 1, 0, kMaxDraftLen));
-  const int n_wanted = std::max(0, draft_length_.Next(proposal_.n_matched));
-  auto& tokens = proposal_.tokens;
-  if (static_cast<int>(tokens.size()) > n_wanted) tokens.resize(static_cast<size_t>(n_wanted));
+NgramProposal Session::LookUp(const DraftLength& length, std::span<const TokenId> drafted,
+                              int n_most) const {
+  NgramProposal proposal = lookup_->Propose(drafted, std::clamp(n_most, 0, kMaxDraftLen));
+  auto& tokens = proposal.tokens;
+  const auto n_wanted = static_cast<size_t>(std::max(0, length.Next(proposal.n_matched)));
+  if (tokens.size() > n_wanted) tokens.resize(n_wanted);
   const auto end =
       std::find_if(tokens.begin(), tokens.end(), [this](TokenId token) { return EndsText(token); });
   if (end != tokens.end()) tokens.erase(end + 1, tokens.end());
+  return proposal;
+}
+
+// The model itself has to draft the end of a text: behind a suggested one there would be a row.
+void Session::SuggestToDrafter() {
+  if (!lookup_ || drafter_->IsDone()) return;
+  proposal_ = LookUp(suggest_length_, drafter_->Tokens(), drafter_->WantedCount() - 1);
+  auto& tokens = proposal_.tokens;
+  if (!tokens.empty() && EndsText(tokens.back())) tokens.pop_back();
+  drafter_->Suggest(tokens);
 }
 
 std::span<const TokenId> Session::Drafted() const {
   if (step_ != Step::kVerify) return {};
-  return lookup_ ? std::span<const TokenId>(proposal_.tokens) : drafter_->Tokens();
+  return drafter_ ? drafter_->Tokens() : std::span<const TokenId>(proposal_.tokens);
 }
 
 void Session::Cancel() {

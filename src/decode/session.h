@@ -5,6 +5,7 @@
 //     │ full:      plain rows over the full KV
 //     │ verified:  compress? ─► draft rows over the draft KV ─► one verify over the full KV ─► ...
 //     │            with drafter kNgram: look up ─► one verify over the full KV ─► ...
+//     │            with kBoth each draft pass runs, and accepts or not, what was looked up
 //     └ lossy:     compress? ─► rows over the draft KV, unverified
 //
 // A verify runs the pending token and the drafted ones through the full KV. Row i chooses the token
@@ -129,8 +130,10 @@ class Session {
   int NextDraftLength() const;
   // The tokens to verify: drafted by the model, or looked up. Empty in a plain step.
   std::span<const TokenId> Drafted() const;
-  // Fills proposal_: what the draft length wants of what can be looked up.
-  void LookUp();
+  // What `length` wants of what can be looked up behind the committed tokens and `drafted`.
+  NgramProposal LookUp(const DraftLength& length, std::span<const TokenId> drafted,
+                       int n_most) const;
+  void SuggestToDrafter();
   void Finish(FinishReason reason);
   void FailNonFinite(int n_tokens);
 
@@ -144,9 +147,10 @@ class Session {
   Sampler sampler_;  // has accepted exactly tokens_
   TextStream text_;
   std::unique_ptr<Drafter> drafter_;   // null unless UsesCompressor
-  std::optional<NgramLookup> lookup_;  // of tokens_; drafter kNgram only
-  NgramProposal proposal_;
+  std::optional<NgramLookup> lookup_;  // of tokens_; null unless LooksUp
+  NgramProposal proposal_;             // of the pass under way
   DraftLength draft_length_;
+  DraftLength suggest_length_;  // of the proposals that draft passes run
 
   Step step_ = Step::kPrefill;
   int n_prefilled_ = 0;

@@ -121,12 +121,12 @@ TEST(Drafter, ADraftBeginsExactAndLeavesNoTrace) {
   const std::vector<uint8_t> is_finite = {1};
   const model::GroupLogits row{
       .n_rows = 1, .n_vocab = 4, .data = logits.data(), .is_finite = is_finite};
-  EXPECT_EQ(fixture.drafter.NextRow().tokens[0], TokenId{1});
-  EXPECT_EQ(fixture.drafter.NextRow().first_position, Position{50});
+  EXPECT_EQ(fixture.drafter.NextRows().tokens[0], TokenId{1});
+  EXPECT_EQ(fixture.drafter.NextRows().first_position, Position{50});
   fixture.drafter.Consume(row);
   EXPECT_FALSE(fixture.drafter.IsDone());
-  EXPECT_EQ(fixture.drafter.NextRow().tokens[0], TokenId{2});
-  EXPECT_EQ(fixture.drafter.NextRow().first_position, Position{51});
+  EXPECT_EQ(fixture.drafter.NextRows().tokens[0], TokenId{2});
+  EXPECT_EQ(fixture.drafter.NextRows().first_position, Position{51});
   fixture.drafter.Consume(row);
   EXPECT_TRUE(fixture.drafter.IsDone());
   EXPECT_EQ(fixture.drafter.Tokens().size(), 2u);
@@ -134,6 +134,42 @@ TEST(Drafter, ADraftBeginsExactAndLeavesNoTrace) {
   EXPECT_TRUE(fixture.drafter.Tokens().empty());
   EXPECT_EQ(fixture.drafter.Kv().DraftedCount(), 0);
   EXPECT_EQ(fixture.drafter.Kv().TokenCount(), 50);
+}
+
+// Rows of suggested tokens: what they choose is drafted up to the first difference, and only rows
+// of drafted tokens stay.
+TEST(Drafter, DraftsWhatItAgreesWithOfASuggestion) {
+  Fixture fixture({.name = "recording"});
+  fixture.Grow(50);
+  const Sampler sampler({}, 4);
+  fixture.drafter.Begin(
+      {.full = &fixture.full, .committed = &sampler, .pending = TokenId{1}, .n_tokens = 6});
+  const auto consume = [&](const std::vector<int>& chosen, std::vector<uint8_t> is_finite) {
+    std::vector<float> logits(4 * chosen.size());
+    for (size_t i = 0; i < chosen.size(); ++i) logits[4 * i + static_cast<size_t>(chosen[i])] = 1;
+    fixture.drafter.Consume({.n_rows = static_cast<int>(chosen.size()),
+                             .n_vocab = 4,
+                             .data = logits.data(),
+                             .is_finite = is_finite});
+  };
+  const auto drafted = [&] {
+    return std::vector<TokenId>(fixture.drafter.Tokens().begin(), fixture.drafter.Tokens().end());
+  };
+  fixture.drafter.Suggest({TokenId{2}, TokenId{3}, TokenId{0}});
+  EXPECT_EQ(fixture.drafter.RowCount(), 4);
+  EXPECT_EQ(fixture.drafter.NextRows().tokens.size(), 4u);
+  consume({2, 1, 0, 0}, {1, 1, 1, 1});  // 2 as suggested, then another
+  EXPECT_EQ(drafted(), (std::vector<TokenId>{TokenId{2}, TokenId{1}}));
+  EXPECT_EQ(fixture.drafter.Kv().TokenCount(), 52);
+  EXPECT_EQ(fixture.drafter.WantedCount(), 4);
+  EXPECT_EQ(fixture.drafter.RowCount(), 1);  // a suggestion serves one pass
+  fixture.drafter.Suggest({TokenId{3}, TokenId{3}});
+  EXPECT_EQ(fixture.drafter.NextRows().tokens[0], TokenId{1});
+  consume({3, 3, 0}, {1, 0, 1});  // the second row went wrong
+  EXPECT_EQ(drafted().back(), TokenId{3});
+  EXPECT_EQ(drafted().size(), 3u);
+  EXPECT_TRUE(fixture.drafter.IsDone());
+  EXPECT_EQ(fixture.drafter.Kv().TokenCount(), 53);
 }
 
 }  // namespace

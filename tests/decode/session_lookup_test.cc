@@ -54,6 +54,15 @@ std::vector<Script> AllScripts() {
       &NeverAsProposed,  testing_support::HashedScript(testing_support::DraftKind::kPerfect, 3)};
 }
 
+// A compressed KV that now and then sees another token than the truth does.
+Script WithPoorDrafts(const Script& truth) {
+  return [=](std::span<const TokenId> seen, bool is_draft, std::span<float> logits) {
+    truth(seen, is_draft, logits);
+    const uint64_t h = testing_support::HashTokens(seen) >> 11;
+    if (is_draft && h % 5 == 0) Prefer(logits, static_cast<int>((h >> 8) % 250));
+  };
+}
+
 TEST(SessionLookup, EqualsPlainForEveryTruthLengthAndTemperature) {
   for (const Script& script : AllScripts()) {
     for (const std::optional<int> draft_len :
@@ -64,8 +73,13 @@ TEST(SessionLookup, EqualsPlainForEveryTruthLengthAndTemperature) {
         request.draft_len = draft_len;
         request.sampling = {.temperature = temperature, .seed = 3};
         ExpectSameAsFull(request, script);
+        request.drafter = DrafterKind::kBoth;
+        ExpectSameAsFull(request, script);
+        ExpectSameAsFull(request, WithPoorDrafts(script));
         request.sampling.filters.repeat_penalty = 1.2f;
         request.sampling.filters.top_k = 12;
+        ExpectSameAsFull(request, WithPoorDrafts(script));
+        request.drafter = DrafterKind::kNgram;
         ExpectSameAsFull(request, script);
         if (HasFatalFailure()) return;
       }
@@ -83,6 +97,8 @@ TEST(SessionLookup, CopiesAreAcceptedAndNothingIsCompressed) {
     EXPECT_EQ(stats.accepted, stats.drafted);
     EXPECT_GE(stats.accepted, 100);
     EXPECT_LE(stats.rounds, 16);
+    EXPECT_EQ(stats.looked_up, stats.drafted);
+    EXPECT_EQ(stats.looked_up_kept, stats.accepted);
     EXPECT_EQ(stats.kv_draft_bytes, 0u);
     EXPECT_EQ(run.n_draft_rows, 0);
     EXPECT_TRUE(run.compressions.empty());
@@ -149,9 +165,9 @@ TEST(SessionLookup, AProposalEndsAtItsEndOfText) {
       EXPECT_EQ(run.Get().GetFinishReason(),
                 is_ignored ? FinishReason::kLength : FinishReason::kEos);
       EXPECT_EQ(run.tokens.size(), is_ignored ? 60u : 6u);
-      // One token is given by the prefill, one more makes the match; the end needs no row.
+      // One token is given by the prefill, two more make the match; the end needs no row.
       if (!is_ignored) {
-        EXPECT_EQ(run.verify_rows, (std::vector<int>{1, 4}));
+        EXPECT_EQ(run.verify_rows, (std::vector<int>{1, 1, 3}));
       }
     }
   }
@@ -200,6 +216,81 @@ TEST(SessionLookup, HostileRepetitionCostsLittle) {
   // A drafted token costs 0.2 plain steps: 2 % of all time and four steps pay for this many.
   EXPECT_LT(stats.drafted, static_cast<int64_t>((0.021 * 600 + 4) / 0.2));
   ExpectSameAsFull(request, &NeverAsProposed);
+}
+
+// ---- lookups inside a compressed draft
+// -----------------------------------------------------------
+
+Request BothRequest(int n_prompt, int max_tokens) {
+  Request request = LookupRequest(n_prompt, max_tokens);
+  request.drafter = DrafterKind::kBoth;
+  request.draft_len = 30;
+  return request;
+}
+
+TEST(SessionLookup, ADraftPassRunsManySuggestedTokens) {
+  ScriptedSession run(BothRequest(300, 300), CopyScript(40, 0));
+  run.Run();
+  const Stats& stats = run.Get().GetStats();
+  EXPECT_EQ(stats.accepted, stats.drafted);
+  EXPECT_GT(stats.drafted, 270);
+  EXPECT_LT(run.n_draft_passes, 80);
+  EXPECT_EQ(stats.drafted, stats.looked_up_kept + run.n_draft_passes);
+  EXPECT_GE(run.n_draft_rows, stats.drafted);
+  EXPECT_FALSE(run.compressions.empty());
+}
+
+// What the compressed model does not draft itself never reaches the verify.
+TEST(SessionLookup, SuggestionsTheDraftDoesNotMakeAreDropped) {
+  const Script truth = CopyScript(40, 0);
+  const Script never = [&](std::span<const TokenId> seen, bool is_draft, std::span<float> logits) {
+    truth(seen, is_draft, logits);
+    if (is_draft) NeverAsProposed(seen, is_draft, logits);
+  };
+  ScriptedSession run(BothRequest(300, 100), never);
+  run.Run();
+  EXPECT_EQ(run.Get().GetStats().accepted, 0);
+  ExpectSameAsFull(BothRequest(300, 100), never);
+}
+
+TEST(SessionLookup, NestedDraftsEndWhereTheTextDoes) {
+  for (const int max_tokens : {1, 2, 5, 6, 41, -1}) {
+    for (const Script& script : AllScripts()) {
+      Request request = BothRequest(150, max_tokens);
+      const ScriptedOptions options{.n_context = 200};
+      ScriptedSession run(request, WithPoorDrafts(script), options);
+      run.Run();
+      EXPECT_LE(run.highest_draft_position, max_tokens < 0 ? 200 : 150 + max_tokens);
+      ExpectSameAsFull(request, WithPoorDrafts(script), options);
+    }
+  }
+  for (const bool is_ignored : {false, true}) {
+    for (const uint64_t odd : {0u, 3u}) {
+      Request request = BothRequest(150, 60);
+      for (const size_t at : {112u, 115u, 120u}) request.prompt[at] = TokenId{kEos};
+      request.ignore_eos = is_ignored;
+      ExpectSameAsFull(request, CopyScript(40, odd));
+      ExpectSameAsFull(request, WithPoorDrafts(CopyScript(40, odd)));
+    }
+  }
+}
+
+TEST(SessionLookup, NoDraftRowRunsBehindASuggestedEndOfText) {
+  Request request = BothRequest(150, 60);
+  request.prompt[118] = TokenId{kEos};  // copied to position 158
+  ScriptedSession run(request, CopyScript(40, 0));
+  run.Run();
+  EXPECT_EQ(run.Get().GetFinishReason(), FinishReason::kEos);
+  EXPECT_EQ(run.highest_draft_position, 158);
+  EXPECT_LT(run.n_draft_passes, 8);
+}
+
+TEST(SessionLookup, AWrongDraftRowEndsTheDraftBeforeIt) {
+  for (const int position : {150, 153, 158, 163}) {
+    for (const Script& script : AllScripts()) {
+      ExpectSameAsFull(BothRequest(150, 40), script, {.bad_draft_position = position});
+    }
+  }
 }
 
 TEST(SessionLookup, AutoFollowsCopies) {

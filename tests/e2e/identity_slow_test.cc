@@ -25,6 +25,7 @@ IdentityCase RandomCase(const IdentityGrid& grid, Rng& rng) {
   c.prefill_chunk = rng.Chance(0.3) ? rng.In(1, testing_support::kChunk) : c.prefill_chunk;
   c.temperature = rng.OneOf({0.0f, 0.3f, 0.8f, 1.5f});
   c.max_tokens = rng.In(1, 300);
+  if (rng.Chance(0.2)) c.drafter = decode::DrafterKind::kNgram;
   c.seed = rng.Next() % 4;
   return c;
 }

@@ -25,10 +25,13 @@ TEST(S1RepeatedWord, DraftedEqualsPlain) {
     plain.mode = decode::Mode::kFull;
     const auto full = testing_support::RunSolo(tiny, plain);
     EXPECT_EQ(full.tokens.size(), 32u);
-    for (const std::string& spec : testing_support::IdentitySpecs()) {
-      SCOPED_TRACE(spec);
-      request.compressor = spec;
-      testing_support::ExpectIdentical(testing_support::RunSolo(tiny, request), full);
+    for (const auto drafter : {decode::DrafterKind::kKv, decode::DrafterKind::kBoth}) {
+      for (const std::string& spec : testing_support::IdentitySpecs()) {
+        SCOPED_TRACE(spec);
+        request.drafter = drafter;
+        request.compressor = spec;
+        testing_support::ExpectIdentical(testing_support::RunSolo(tiny, request), full);
+      }
     }
     // The way of drafting that the issue was about.
     request.drafter = decode::DrafterKind::kNgram;

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "decode/session.h"
 #include "tests/support/byte_tokenizer.h"
+#include "tests/support/token_values.h"
 
 namespace vericache::testing_support {
 
@@ -64,8 +65,8 @@ struct ScriptedOptions {
   // Rows at this position are flagged as not finite: by the full KV, by the draft KV.
   int bad_full_position = -1;
   int bad_draft_position = -1;
-  double draft_s = 0.3;   // of a row
-  double verify_s = 0.2;  // of a row beyond the first, which takes 1
+  double draft_s = 0.3;   // of a draft pass of one row; a plain step takes 1
+  double verify_s = 0.2;  // what each further row adds, as a share of that
 };
 
 class ScriptedSession {
@@ -109,6 +110,7 @@ class ScriptedSession {
   // What happened.
   std::vector<RecordingCompressor::Call> compressions;
   std::vector<int> verify_rows;
+  int n_draft_passes = 0;
   int n_draft_rows = 0;
   int highest_draft_position = -1;
 
@@ -160,13 +162,15 @@ class ScriptedSession {
       if (is_bad) is_finite[i] = 0;
     }
     if (is_draft) {
-      ++n_draft_rows;
-      highest_draft_position = std::max(highest_draft_position, group.first_position.value + 1);
+      ++n_draft_passes;
+      n_draft_rows += static_cast<int>(n_rows);
+      highest_draft_position =
+          std::max(highest_draft_position, group.first_position.value + static_cast<int>(n_rows));
     } else if (step != decode::Session::Step::kPrefill) {
       verify_rows.push_back(static_cast<int>(n_rows));
     }
-    const double seconds =
-        is_draft ? options_.draft_s : 1 + options_.verify_s * static_cast<double>(n_rows - 1);
+    const double seconds = (is_draft ? options_.draft_s : 1) *
+                           (1 + options_.verify_s * static_cast<double>(n_rows - 1));
     session_.Consume({.n_rows = static_cast<int>(n_logits),
                       .n_vocab = options_.n_vocab,
                       .data = logits.data(),
@@ -197,12 +201,6 @@ inline decode::Request MakeRequest(int n_prompt, int max_tokens) {
   request.draft_len = 7;
   request.hash_logits = true;
   return request;
-}
-
-inline std::vector<int> Values(const std::vector<TokenId>& tokens) {
-  std::vector<int> values;
-  for (const TokenId token : tokens) values.push_back(token.value);
-  return values;
 }
 
 // Plays the request plainly and drafted; both must agree in everything a user sees.

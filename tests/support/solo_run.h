@@ -22,6 +22,7 @@
 #include "tests/support/property.h"
 #include "tests/support/same_bits.h"
 #include "tests/support/tiny_model_file.h"
+#include "tests/support/token_values.h"
 
 namespace vericache::testing_support {
 
@@ -133,12 +134,17 @@ inline SoloResult RunSolo(const TinyModel& tiny, const decode::Request& request,
       model::GroupLogits logits = pass.Run({&group, 1}).front();
       std::vector<float> distorted;
       if (is_draft && options.distort_drafts) {
-        distorted.assign(logits.data, logits.data + logits.n_vocab);
-        options.distort_drafts(distorted);
+        const auto n_vocab = static_cast<size_t>(logits.n_vocab);
+        const auto n_rows = static_cast<size_t>(logits.n_rows);
+        distorted.assign(logits.data, logits.data + n_rows * n_vocab);
+        for (size_t row = 0; row < n_rows; ++row) {
+          options.distort_drafts(std::span(distorted).subspan(row * n_vocab, n_vocab));
+        }
         logits.data = distorted.data();
       }
       // Times that make drafting worthwhile for auto, whatever this machine is doing.
-      const double seconds = is_draft ? 0.3 : 1 + 0.1 * static_cast<double>(group.tokens.size());
+      const double seconds = is_draft ? 0.3 + 0.03 * static_cast<double>(group.tokens.size() - 1)
+                                      : 1 + 0.1 * static_cast<double>(group.tokens.size());
       session.Consume(logits, seconds);
     }
     decode::Output output = session.TakeOutput();
@@ -158,12 +164,6 @@ inline std::vector<TokenId> RandomPrompt(int n_tokens, uint64_t seed) {
   std::vector<TokenId> prompt;
   for (int i = 0; i < n_tokens; ++i) prompt.emplace_back(rng.In(4, 255));
   return prompt;
-}
-
-inline std::vector<int> Values(const std::vector<TokenId>& tokens) {
-  std::vector<int> values;
-  for (const TokenId token : tokens) values.push_back(token.value);
-  return values;
 }
 
 // Everything a user sees, the logits of every committed row, and the truth itself (Q7, I1).
