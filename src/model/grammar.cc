@@ -4,6 +4,7 @@
 #include <llama.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <exception>
@@ -161,22 +162,66 @@ bool BeginsCharacter(std::string_view bytes) {
   return false;
 }
 
+// What stands for a first character where there is none to look at.
+constexpr int32_t kNoText = -1;
+constexpr int32_t kUndecided = -2;  // an end of generation, or not a whole character
+
+int32_t FirstCharacter(TokenId token, const Tokenizer& tokenizer) {
+  if (tokenizer.IsEndOfGeneration(token)) return kUndecided;
+  const std::string piece = tokenizer.Piece(token);
+  if (piece.empty()) return kNoText;
+  const auto lead = static_cast<uint8_t>(piece[0]);
+  if (lead < 0x80) return lead;
+  const size_t n_bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  const std::string_view bytes = std::string_view(piece).substr(0, n_bytes);
+  if (bytes.size() < n_bytes || ValidUtf8Prefix(bytes) < n_bytes) return kUndecided;
+  uint32_t character = lead & (0x7fu >> n_bytes);
+  for (const char c : bytes.substr(1))
+    character = character << 6 | (static_cast<uint8_t>(c) & 0x3fu);
+  return static_cast<int32_t>(character);
+}
+
+// Whether a class or character of a rule, such as [^a-z_], matches.
+bool Matches(const llama_grammar_element* element, uint32_t character) {
+  const bool is_negated = element->type == LLAMA_GRETYPE_CHAR_NOT;
+  bool is_listed = false;
+  do {
+    if (element->type == LLAMA_GRETYPE_CHAR_ANY) {
+      is_listed = true;
+      ++element;
+    } else if (element[1].type == LLAMA_GRETYPE_CHAR_RNG_UPPER) {
+      is_listed = is_listed || (element->value <= character && character <= element[1].value);
+      element += 2;
+    } else {
+      is_listed = is_listed || element->value == character;
+      ++element;
+    }
+  } while (element->type == LLAMA_GRETYPE_CHAR_ALT);
+  return is_listed != is_negated;
+}
+
 }  // namespace
 
-void Grammar::Deleter::operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
+void Grammar::Deleter::operator()(llama_grammar* grammar) const {
+  llama_grammar_free_impl(grammar);
+}
 
 Result<Grammar> Grammar::Parse(const std::string& gbnf, const Tokenizer& tokenizer) {
   const llama_vocab* vocab = tokenizer.Vocab();
   VC_CHECK(vocab != nullptr, "a grammar needs libllama's vocabulary");
   VC_RETURN_IF_ERROR(Check(gbnf, vocab));
   const LlamaErrors errors;
-  State state(llama_sampler_init_grammar(vocab, gbnf.c_str(), "root"));
+  State state(llama_grammar_init_impl(vocab, gbnf.c_str(), "root", false, nullptr, 0, nullptr, 0));
   if (state == nullptr) return Refuse("is refused: {}", errors.Text("no reason given"));
-  return Grammar(std::move(state), &tokenizer);
+  auto first = std::make_shared<std::vector<int32_t>>();
+  for (int id = 0; id < tokenizer.VocabSize(); ++id) {
+    first->push_back(FirstCharacter(TokenId{id}, tokenizer));
+  }
+  return Grammar(std::move(state), &tokenizer, std::move(first));
 }
 
 Grammar Grammar::Clone() const {
-  Grammar clone(State(state_ ? llama_sampler_clone(state_.get()) : nullptr), tokenizer_);
+  Grammar clone(State(state_ ? llama_grammar_clone_impl(*state_) : nullptr), tokenizer_, first_);
   clone.begun_ = begun_;
   return clone;
 }
@@ -190,14 +235,45 @@ bool Grammar::IsText(TokenId token) const {
   return n_whole == text.size() || BeginsCharacter(std::string_view(text).substr(n_whole));
 }
 
-void Grammar::Forbid(std::span<llama_token_data> candidates) {
-  if (state_) {
-    llama_token_data_array array = {candidates.data(), candidates.size(), -1, false};
-    llama_sampler_apply(state_.get(), &array);
+bool Grammar::MayStartWith(uint32_t character) const {
+  return std::ranges::any_of(state_->stacks, [character](const llama_grammar_stack& stack) {
+    return !stack.empty() && Matches(stack.back(), character);
+  });
+}
+
+std::vector<size_t> Grammar::PlausibleOf(std::span<const llama_token_data> candidates) const {
+  enum : uint8_t { kNotAsked, kYes, kNo };
+  std::array<uint8_t, 128> answers{};  // for ASCII, with which most tokens start
+  const auto may_start = [&](uint32_t character) {
+    if (character >= answers.size()) return MayStartWith(character);
+    uint8_t& answer = answers[character];
+    if (answer == kNotAsked) answer = MayStartWith(character) ? kYes : kNo;
+    return answer == kYes;
+  };
+  std::vector<size_t> plausible;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const int32_t first = (*first_)[static_cast<size_t>(candidates[i].id)];
+    const bool is_open = first == kUndecided || !begun_.empty();
+    if (first != kNoText && (is_open || may_start(static_cast<uint32_t>(first)))) {
+      plausible.push_back(i);
+    }
   }
-  for (llama_token_data& candidate : candidates) {
-    if (candidate.logit == -INFINITY) continue;
-    if (!state_ || !IsText(TokenId{candidate.id})) candidate.logit = -INFINITY;
+  return plausible;
+}
+
+// libllama decodes the text of every token it is asked about, which takes longer than a small
+// model's pass: it is asked about the plausible ones only.
+void Grammar::Forbid(std::span<llama_token_data> candidates) {
+  std::vector<llama_token_data> asked;
+  std::vector<size_t> plausible;
+  if (state_) plausible = PlausibleOf(candidates);
+  for (const size_t i : plausible) asked.push_back(candidates[i]);
+  llama_token_data_array array = {asked.data(), asked.size(), -1, false};
+  if (!asked.empty()) llama_grammar_apply_impl(*state_, &array);
+  for (llama_token_data& candidate : candidates) candidate.logit = -INFINITY;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if (asked[i].logit == -INFINITY || !IsText(TokenId{asked[i].id})) continue;
+    candidates[plausible[i]].logit = asked[i].logit;
   }
 }
 
@@ -205,7 +281,7 @@ void Grammar::Forbid(std::span<llama_token_data> candidates) {
 void Grammar::Accept(TokenId token) {
   if (!state_) return;
   try {
-    llama_sampler_accept(state_.get(), token.value);
+    llama_grammar_accept_impl(*state_, token.value);
   } catch (const std::exception&) {  // no way on from here
     state_.reset();
   }

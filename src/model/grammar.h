@@ -7,16 +7,18 @@
 // (grammars/README.md).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "model/tokenizer.h"
 
-struct llama_sampler;
+struct llama_grammar;
 struct llama_token_data;
 
 namespace vericache::model {
@@ -36,15 +38,22 @@ class Grammar {
 
  private:
   struct Deleter {
-    void operator()(llama_sampler* sampler) const;
+    void operator()(llama_grammar* grammar) const;
   };
-  using State = std::unique_ptr<llama_sampler, Deleter>;
-  Grammar(State state, const Tokenizer* tokenizer)
-      : state_(std::move(state)), tokenizer_(tokenizer) {}
+  using State = std::unique_ptr<llama_grammar, Deleter>;
+  // Of each token's text; see grammar.cc.
+  using FirstCharacters = std::shared_ptr<const std::vector<int32_t>>;
+
+  Grammar(State state, const Tokenizer* tokenizer, FirstCharacters first)
+      : state_(std::move(state)), tokenizer_(tokenizer), first_(std::move(first)) {}
+  bool MayStartWith(uint32_t character) const;
+  // Indices of those that their first character does not rule out.
+  std::vector<size_t> PlausibleOf(std::span<const llama_token_data> candidates) const;
   bool IsText(TokenId token) const;
 
   State state_;  // null: nothing may follow
   const Tokenizer* tokenizer_;
+  FirstCharacters first_;
   std::string begun_;  // bytes of a character that the last token left incomplete
 };
 

@@ -10,11 +10,13 @@
 #include <llama.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
 #include "model/tiny_vocab.h"
+#include "tests/support/property.h"
 #include "tests/support/tiny_model_file.h"
 
 namespace vericache::model {
@@ -112,6 +114,45 @@ TEST(Grammar, NoEndInsideACharacter) {
   EXPECT_THAT(Allowed(grammar), ::testing::Not(::testing::Contains("<end>")));
   AcceptBytes(grammar, "\x95\x9c");
   EXPECT_THAT(Allowed(grammar), ::testing::Contains("<end>"));
+}
+
+// libllama asked about every token; what it allows counts if the text stays one of characters.
+PROPERTY(Grammar, LookingAtFirstCharactersFirstChangesNothing, 20) {
+  const std::string gbnfs[] = {"root ::= [^a-e\\x00]* | \"in\"+ \"[\" . [가-힣é]",
+                               "root ::= (\"the\" | [ -~] | \"é\")+ \"x\"?",
+                               "root ::= \"{\" ws \"}\" ws\nws ::= [ \\t\\n]*",
+                               "root ::= \"\" | \"\\U0001F600\" | [x]{3}"};
+  const std::string& gbnf = gbnfs[rng.In(0, 3)];
+  Grammar grammar = Parsed(gbnf);
+  const std::unique_ptr<llama_sampler, void (*)(llama_sampler*)> literal(
+      llama_sampler_init_grammar(TinyTokenizer().Vocab(), gbnf.c_str(), "root"),
+      llama_sampler_free);
+  for (int step = 0; step < 8; ++step) {
+    std::vector<llama_token_data> ours = AllCandidates();
+    grammar.Forbid(ours);
+    std::vector<llama_token_data> theirs = AllCandidates();
+    llama_token_data_array array = {theirs.data(), theirs.size(), -1, false};
+    llama_sampler_apply(literal.get(), &array);
+    std::vector<int> allowed;
+    for (size_t id = 0; id < ours.size(); ++id) {
+      if (ours[id].logit != -INFINITY) {
+        ASSERT_NE(theirs[id].logit, -INFINITY) << id;
+        allowed.push_back(static_cast<int>(id));
+        continue;
+      }
+      const std::string piece = TinyTokenizer().Piece(TokenId{static_cast<int>(id)});
+      const bool is_ascii = !piece.empty() && static_cast<uint8_t>(piece[0]) < 0x80;
+      if (is_ascii) {
+        ASSERT_EQ(theirs[id].logit, -INFINITY) << piece;
+      }
+    }
+    if (allowed.empty()) return;
+    const TokenId token{
+        allowed[static_cast<size_t>(rng.In(0, static_cast<int>(allowed.size()) - 1))]};
+    if (TinyTokenizer().IsEndOfGeneration(token)) return;
+    grammar.Accept(token);
+    llama_sampler_accept(literal.get(), token.value);
+  }
 }
 
 TEST(Grammar, OnlyEndsFollowAnEnd) {
