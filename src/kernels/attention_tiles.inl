@@ -104,6 +104,7 @@ struct ByteCodes {
 };
 
 // sums += step(0) + ... + step(n_steps - 1), where step(i, sums) adds the products of one step.
+// Not unrolled: between two copies of a step GCC 12 stores all the sums.
 template <class Codes, int kStepsPerPart, int kRows, int kVecs, class Step>
 [[gnu::always_inline]] inline void SumSteps(Int (&sums)[kRows][kVecs], int n_steps, Step&& step) {
   if constexpr (!Codes::kIsDeferred) {
