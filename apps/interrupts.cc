@@ -51,6 +51,11 @@ void Interrupts::OnInterrupt(std::function<void()> action) {
   if (was_interrupted_ && action_) action_();
 }
 
+void Interrupts::WhenIdle(std::function<void()> action) {
+  const std::lock_guard lock(mutex_);
+  idle_ = std::move(action);
+}
+
 void Interrupts::Watch() {
   while (true) {
     std::array<pollfd, 2> waiting = {{{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}}};
@@ -63,8 +68,9 @@ void Interrupts::Watch() {
 }
 
 void Interrupts::Act() {
-  const bool is_second = was_interrupted_.exchange(true);
   const std::lock_guard lock(mutex_);
+  if (idle_) return action_ ? action_() : idle_();
+  const bool is_second = was_interrupted_.exchange(true);
   if (is_second || !action_)
     _exit(kExitInterrupted);  // buffers of other threads are theirs: nothing is flushed
   action_();

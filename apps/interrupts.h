@@ -25,6 +25,9 @@ class Interrupts {
   // empty function, Ctrl-C ends the process there and then, with the exit code of an interrupted
   // one.
   void OnInterrupt(std::function<void()> action);
+  // What Ctrl-C does while nothing runs, in place of ending the process. As long as it is given, no
+  // Ctrl-C ends the process, and WasInterrupted() says nothing: a chat goes on.
+  void WhenIdle(std::function<void()> action);
 
  private:
   void Watch();
@@ -33,6 +36,7 @@ class Interrupts {
   std::atomic<bool> was_interrupted_{false};
   std::mutex mutex_;
   std::function<void()> action_;
+  std::function<void()> idle_;
   int signal_fd_ = -1;
   int stop_fd_ = -1;
   std::thread thread_;

@@ -7,20 +7,9 @@
 
 #include "apps/text_file.h"
 #include "decode/utf8.h"
-#include "model/chat_template.h"
 
 namespace vericache::apps {
 namespace {
-
-Result<std::string> CheckedText(std::string raw, std::string_view name) {
-  std::string text = Cleaned(std::move(raw));
-  if (const auto offset = FirstInvalidUtf8(text)) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "{} is not valid UTF-8: byte {:#04x} at offset {}", name,
-                     static_cast<unsigned char>(text[*offset]), *offset);
-  }
-  return text;
-}
 
 // The Jinja source itself, or that of the file named.
 Result<std::string> TemplateSource(const std::string& source_or_path) {
@@ -58,12 +47,19 @@ std::optional<size_t> FirstInvalidUtf8(std::string_view text) {
   return std::nullopt;
 }
 
-Result<std::optional<std::string>> ReadUserText(const RunOptions& options) {
-  std::optional<std::string> path = options.file;
-  if (!path && !options.prompt) {
-    if (isatty(STDIN_FILENO) == 1) return std::optional<std::string>{};
-    path = "-";
+Result<std::string> CheckedText(std::string raw, std::string_view name) {
+  std::string text = Cleaned(std::move(raw));
+  if (const auto offset = FirstInvalidUtf8(text)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "{} is not valid UTF-8: byte {:#04x} at offset {}", name,
+                     static_cast<unsigned char>(text[*offset]), *offset);
   }
+  return text;
+}
+
+Result<std::string> ReadUserText(const RunOptions& options) {
+  std::optional<std::string> path = options.file;
+  if (!path && !options.prompt) path = "-";
   std::string text;
   if (path) {
     auto raw = ReadTextFile(*path);
@@ -82,7 +78,27 @@ Result<std::optional<std::string>> ReadUserText(const RunOptions& options) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "the prompt is empty; give a text with -p, -f or standard input");
   }
-  return std::optional<std::string>(std::move(text));
+  return text;
+}
+
+Result<std::unique_ptr<model::ChatTemplate>> LoadTemplate(const RunOptions& options,
+                                                          const std::string& model_path) {
+  std::string source;
+  if (options.chat_template) {
+    auto given = TemplateSource(*options.chat_template);
+    if (!given) return tl::unexpected(given.error());
+    source = std::move(*given);
+  }
+  return model::ChatTemplate::Load(model_path, source);
+}
+
+Result<std::vector<model::ChatMessage>> FirstMessages(const RunOptions& options) {
+  std::vector<model::ChatMessage> messages;
+  if (!options.system_prompt) return messages;
+  auto system = CheckedText(*options.system_prompt, "the system message (--system-prompt)");
+  if (!system) return tl::unexpected(system.error());
+  messages.push_back({"system", std::move(*system)});
+  return messages;
 }
 
 Result<std::vector<TokenId>> PromptTokens(const RunOptions& options, const std::string& user_text,
@@ -93,22 +109,12 @@ Result<std::vector<TokenId>> PromptTokens(const RunOptions& options, const std::
     if (tokenizer.Bos().value >= 0) tokens.insert(tokens.begin(), tokenizer.Bos());
     return tokens;
   }
-  std::string source;
-  if (options.chat_template) {
-    auto given = TemplateSource(*options.chat_template);
-    if (!given) return tl::unexpected(given.error());
-    source = std::move(*given);
-  }
-  const auto chat_template = model::ChatTemplate::Load(model_path, source);
+  const auto chat_template = LoadTemplate(options, model_path);
   if (!chat_template) return tl::unexpected(chat_template.error());
-  std::vector<model::ChatMessage> messages;
-  if (options.system_prompt) {
-    auto system = CheckedText(*options.system_prompt, "the system message (--system-prompt)");
-    if (!system) return tl::unexpected(system.error());
-    messages.push_back({"system", std::move(*system)});
-  }
-  messages.push_back({"user", user_text});
-  return (*chat_template)->Apply(messages, /*add_generation_prompt=*/true, tokenizer);
+  auto messages = FirstMessages(options);
+  if (!messages) return tl::unexpected(messages.error());
+  messages->push_back({"user", user_text});
+  return (*chat_template)->Apply(*messages, /*add_generation_prompt=*/true, tokenizer);
 }
 
 }  // namespace vericache::apps

@@ -1,4 +1,5 @@
-// vericache run: one prompt, one answer; with --compare, the same in all three modes.
+// vericache run: one prompt, one answer; with --compare, the same in all three modes; without a
+// prompt, a chat.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -6,7 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "apps/answer_writer.h"
+#include "apps/answer.h"
+#include "apps/chat.h"
 #include "apps/commands.h"
 #include "apps/comparison.h"
 #include "apps/flags.h"
@@ -23,13 +25,6 @@
 
 namespace vericache::apps {
 namespace {
-
-constexpr const char* kHowTo =
-    "vericache run: no prompt given. For example:\n"
-    "  vericache run -p \"Why is the sky blue?\"\n"
-    "  vericache run -f LICENSE -p \"What must I do when I redistribute this?\"\n"
-    "  git diff | vericache run\n"
-    "vericache run --help lists all options.\n";
 
 // Everything a run needs before it can generate.
 struct Setup {
@@ -64,39 +59,6 @@ Result<Setup> Prepare(const RunOptions& options, const std::string& user_text,
   }
   return Setup{std::move(*engine), std::move(request), std::move(facts), std::move(cached)};
 }
-
-// The answer that the user reads. is_quiet: nothing but the JSON may go to standard output.
-class Answer {
- public:
-  Answer(int n_prompt, bool is_quiet)
-      : progress_("", n_prompt, isatty(STDERR_FILENO) == 1),
-        is_quiet_(is_quiet),
-        writer_(STDOUT_FILENO, Pacing()) {}
-
-  Watcher GetWatcher() {
-    return {.on_prefill = [this](int n_done) { progress_.Show(n_done); },
-            .on_tokens =
-                [this](const engine::Event& event) {
-                  progress_.Clear();
-                  if (!is_quiet_) writer_.Write(event.text, static_cast<int>(event.tokens.size()));
-                  return !writer_.HasFailed();
-                }};
-  }
-  void Finish() {
-    progress_.Clear();
-    writer_.Finish();
-  }
-  bool HasFailed() const { return writer_.HasFailed(); }
-
- private:
-  static AnswerWriter::Pacing Pacing() {
-    return isatty(STDOUT_FILENO) == 1 ? AnswerWriter::Pacing::kEven : AnswerWriter::Pacing::kAtOnce;
-  }
-
-  PrefillProgress progress_;
-  bool is_quiet_;
-  AnswerWriter writer_;
-};
 
 // The same request in another mode, unseen but for the progress bar.
 Result<Generation> GenerateQuietly(Setup& setup, decode::Mode mode, const char* name,
@@ -164,20 +126,38 @@ Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interru
   return answer.HasFailed() ? kExitBrokenPipe : 0;
 }
 
+// Asked for, or nobody has asked anything yet and somebody can.
+bool IsChat(const RunOptions& options) {
+  return options.is_interactive || (!options.prompt && !options.file && isatty(STDIN_FILENO) == 1);
+}
+
+Result<int> StartChat(const RunOptions& options) {
+  VC_RETURN_IF_ERROR(CheckChat(options));
+  std::optional<std::string> first;
+  if (options.prompt || options.file) {
+    auto text = ReadUserText(options);
+    if (!text) return tl::unexpected(text.error());
+    first = std::move(*text);
+  }
+  Interrupts interrupts;  // before the engine's threads, which inherit the blocked signal
+  const auto model_path = ResolveModelPath(options.machine.model);
+  if (!model_path) return tl::unexpected(model_path.error());
+  auto engine = engine::Engine::Create(MakeEngineOptions(options, *model_path));
+  if (!engine) return tl::unexpected(engine.error());
+  return RunChat(options, first, *model_path, **engine, interrupts);
+}
+
 Result<int> RunChecked(const RunOptions& options) {
   auto request = MakeRequest(options);
   if (!request) return tl::unexpected(request.error());
   request->hash_logits = options.is_compare;
   if (options.json && *options.json != "-") VC_RETURN_IF_ERROR(CheckWritable(*options.json));
   if (options.prompt_cache) VC_RETURN_IF_ERROR(CheckPromptCache(*options.prompt_cache));
+  if (IsChat(options)) return StartChat(options);
   const auto user_text = ReadUserText(options);
   if (!user_text) return tl::unexpected(user_text.error());
-  if (!*user_text) {
-    fmt::print(stderr, "{}", kHowTo);
-    return kExitUsage;
-  }
   Interrupts interrupts;  // before the engine's threads, which inherit the blocked signal
-  auto setup = Prepare(options, **user_text, std::move(*request));
+  auto setup = Prepare(options, *user_text, std::move(*request));
   if (!setup) return tl::unexpected(setup.error());
   return Perform(options, *setup, interrupts);
 }
@@ -197,6 +177,12 @@ void AddRun(CLI::App& app, Chosen& chosen) {
   AddRunOptions(command, *options);
   SetFooter(
       command,
+      "Without a prompt, on a terminal or with -i, a chat: a turn reuses the KV of all earlier "
+      "ones, "
+      "and\n/help lists its commands. For example:\n"
+      "  vericache run -p \"Why is the sky blue?\"\n"
+      "  vericache run -f LICENSE -p \"What must I do when I redistribute this?\"\n"
+      "  git diff | vericache run\n"
       "Text goes to standard output, figures to standard error. Exit codes: 0 done, 1 failed, 2 "
       "wrong call,\n"
       "130 stopped by Ctrl-C. An answer is reproduced by its seed.");

@@ -23,6 +23,9 @@ void AddPromptOptions(CLI::App& app, RunOptions& options) {
                   {"--chat-template", "JINJA",
                    "a chat template, or a file that holds one, in place of the model's own"},
                   options.chat_template);
+  AddSwitch(app, "-i,--interactive",
+            "a chat; -p and -f give its first message. The default on a terminal without either",
+            options.is_interactive);
   AddSwitch(app, "--raw", "no chat template: the text is the prompt", options.is_raw);
   AddInt(app, {"-n,--predict", "N", "tokens to generate; -1 until the end, 0 prefill only"},
          {-1, kTokensMax}, options.n_predict);
@@ -115,9 +118,12 @@ Status CheckConsistent(const RunOptions& options) {
   return {};
 }
 
-decode::Mode ParseMode(const std::string& name) {
+Result<decode::Mode> ParseMode(const std::string& name) {
   if (name == "full") return decode::Mode::kFull;
-  return name == "lossy" ? decode::Mode::kLossy : decode::Mode::kVerified;
+  if (name == "lossy") return decode::Mode::kLossy;
+  if (name == "verified") return decode::Mode::kVerified;
+  return MakeError(ErrorCode::kInvalidArgument, "a mode is full, lossy or verified, not '{}'",
+                   name);
 }
 
 decode::DrafterKind ParseDrafter(const std::string& name) {
@@ -157,6 +163,20 @@ engine::EngineOptions MakeEngineOptions(const RunOptions& options, const std::st
           .max_sessions = 1};
 }
 
+Status CheckChat(const RunOptions& options) {
+  const char* useless = options.is_raw           ? "--raw"
+                        : options.is_compare     ? "--compare"
+                        : options.json           ? "--json"
+                        : options.prompt_cache   ? "--prompt-cache"
+                        : options.n_predict == 0 ? "-n 0"
+                                                 : nullptr;
+  if (useless == nullptr) return {};
+  return MakeError(ErrorCode::kInvalidArgument,
+                   "a chat has no use for {}; leave it out, or give a prompt with -p or -f and no "
+                   "-i",
+                   useless);
+}
+
 Result<decode::Request> MakeRequest(const RunOptions& options) {
   VC_RETURN_IF_ERROR(CheckConsistent(options));
   VC_RETURN_IF_ERROR(compress::MakeCompressor(options.compressor));
@@ -164,8 +184,10 @@ Result<decode::Request> MakeRequest(const RunOptions& options) {
   VC_RETURN_IF_ERROR(draft_len);
   const auto sampling = MakeSampling(options.sampling);
   VC_RETURN_IF_ERROR(sampling);
+  const auto mode = ParseMode(options.mode);
+  VC_RETURN_IF_ERROR(mode);
   decode::Request request;
-  request.mode = ParseMode(options.mode);
+  request.mode = *mode;
   request.drafter = ParseDrafter(options.drafter);
   request.compressor = options.compressor;
   request.draft_len = *draft_len;

@@ -35,6 +35,7 @@ struct RunOptions {
   std::optional<std::string> system_prompt;
   std::optional<std::string> chat_template;
   bool is_raw = false;
+  bool is_interactive = false;
   int n_predict = -1;
   int n_context = 0;
   int prefill_chunk = 256;
@@ -55,6 +56,9 @@ struct RunOptions {
 void AddRunOptions(CLI::App& app, RunOptions& options);
 
 engine::EngineOptions MakeEngineOptions(const RunOptions& options, const std::string& model_path);
+
+// Errors: kInvalidArgument for an option that a chat has no use for.
+Status CheckChat(const RunOptions& options);
 
 // The request without its prompt. Draws the seed if none was given.
 // Errors: those of MakeSampling, and kInvalidArgument for what else can be seen without a model:

@@ -11,8 +11,9 @@ std::string DraftLine(const Generation& generation) {
                      stats.rounds, stats.drafted, stats.accepted, generation.MeanAccepted());
 }
 
-std::string KvLine(const decode::Stats& stats) {
-  std::string line = "KV       ";
+// "full 5.2 MB, draft 1.3 MB (25 %), compressed 1 times in 0.02 s"
+std::string KvText(const decode::Stats& stats) {
+  std::string line;
   if (stats.kv_full_bytes > 0) line += fmt::format("full {}", FormatBytes(stats.kv_full_bytes));
   if (stats.kv_draft_bytes > 0) {
     line += fmt::format("{}draft {}", stats.kv_full_bytes > 0 ? ", " : "",
@@ -24,7 +25,7 @@ std::string KvLine(const decode::Stats& stats) {
     line +=
         fmt::format(", compressed {} times in {:.2f} s", stats.n_compressions, stats.compress_s);
   }
-  return line + "\n";
+  return line;
 }
 
 }  // namespace
@@ -35,6 +36,23 @@ std::string FormatBytes(size_t bytes) {
   if (count < 1e6) return fmt::format("{:.1f} KB", count / 1e3);
   if (count < 1e9) return fmt::format("{:.1f} MB", count / 1e6);
   return fmt::format("{:.2f} GB", count / 1e9);
+}
+
+std::string TurnLine(const Generation& generation, const decode::Request& request) {
+  const decode::Stats& stats = generation.stats;
+  std::string line = fmt::format("[{} tokens, {:.1f} tokens/s", stats.generated_tokens,
+                                 generation.TokensPerSecond());
+  if (generation.reason != decode::FinishReason::kEos) {
+    line += fmt::format(", ended by {}", FinishReasonName(generation.reason));
+  }
+  line += fmt::format("; prompt {} tokens, {} reused, {:.2f} s", stats.prompt_tokens,
+                      stats.reused_tokens, stats.prefill_s);
+  if (request.mode == decode::Mode::kVerified) {
+    line += fmt::format("; {} of {} drafted accepted", stats.accepted, stats.drafted);
+  }
+  if (request.mode == decode::Mode::kLossy) line += "; lossy: may differ from the model's text";
+  const std::string kv = KvText(stats);
+  return line + (kv.empty() ? "]" : fmt::format("; KV {}]", kv));
 }
 
 std::string Summary(const Generation& generation, const decode::Request& request) {
@@ -49,7 +67,7 @@ std::string Summary(const Generation& generation, const decode::Request& request
   text +=
       request.sampling.temperature > 0 ? fmt::format("; seed {}\n", request.sampling.seed) : "\n";
   if (request.mode == decode::Mode::kVerified) text += DraftLine(generation);
-  text += KvLine(stats);
+  text += fmt::format("KV       {}\n", KvText(stats));
   if (request.mode == decode::Mode::kLossy) {
     text += fmt::format("lossy    {}: the text may differ from the model's\n", request.compressor);
   }

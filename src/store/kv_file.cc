@@ -153,16 +153,14 @@ uint64_t SizeOf(std::FILE* file) {
 }
 
 Result<File> Open(const std::string& path) {
-  File file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (file == nullptr) {
-    return MakeError(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
-                     "cannot read '{}': {}", path, std::strerror(errno));
-  }
   struct stat info {};
-  if (::fstat(::fileno(file.get()), &info) != 0 || !S_ISREG(info.st_mode)) {
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {  // opening a pipe would wait
     return MakeError(ErrorCode::kInvalidArgument, "'{}' is no regular file", path);
   }
-  return file;
+  File file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (file != nullptr) return file;
+  return MakeError(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
+                   "cannot read '{}': {}", path, std::strerror(errno));
 }
 
 // Everything before the blocks. Nothing is allocated before the file is known to be as long as its
@@ -214,12 +212,24 @@ Status ReadBlocks(const std::string& path, std::FILE* file, int n_tokens, uint64
   return {};
 }
 
+// A file that somebody else wrote is not ours to replace. An empty one is.
+Status CheckReplaceable(const std::string& path) {
+  const auto file = Open(path);
+  if (!file && file.error().code == ErrorCode::kNotFound) return {};
+  VC_RETURN_IF_ERROR(file);
+  char magic[kMagic.size()];
+  const size_t n_read = std::fread(magic, 1, sizeof(magic), file->get());
+  const Status status = CheckMagic(path, std::string_view(magic, n_read));
+  return !status && status.error().code == ErrorCode::kInvalidArgument ? status : Status{};
+}
+
 }  // namespace
 
 Status WriteKvFile(const std::string& path, const KvFileKey& key, const KvFileText& text,
                    const kv::FullKv& full) {
   VC_CHECK(static_cast<int>(text.tokens.size()) <= full.Length(), "{} tokens of {}",
            text.tokens.size(), full.Length());
+  VC_RETURN_IF_ERROR(CheckReplaceable(path));
   Header header = MakeHeader(key, text, full.Shape());
   header.hash = HashOf(header, text);
   auto file = AtomicFile::Create(path);

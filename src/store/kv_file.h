@@ -30,7 +30,7 @@ struct KvFileText {
 
 // Writes the first text.tokens.size() tokens of `full`. The file appears whole or not at all, and
 // only its owner may read it: it holds a conversation.
-// Errors: kNotFound with the system's reason.
+// Errors: kNotFound with the system's reason; kInvalidArgument if another file has that name.
 Status WriteKvFile(const std::string& path, const KvFileKey& key, const KvFileText& text,
                    const kv::FullKv& full);
 

@@ -65,16 +65,6 @@ class Prompts(Folder):
         self.assertEqual(self.report("-f", path, "-p", "why?", *options)["tokens"],
                          self.report("-p", "the document\n\nwhy?", *options)["tokens"])
 
-    def test_without_prompt_a_terminal_is_told_how_to_ask(self):
-        terminal, other_end = os.openpty()
-        try:
-            code, out, err = self.run_model(stdin=other_end)
-        finally:
-            os.close(terminal)
-            os.close(other_end)
-        self.assertEqual((code, out), (2, ""))
-        self.assertIn("vericache run -p", err)
-
     def test_raw_text_gets_no_template_and_control_words_stay_text(self):
         self.assertEqual(self.report("--raw", "-p", "#$%", "-n", "0")["prompt_tokens"], 3)
         self.assertGreater(self.report("-p", "#$%", "-n", "0")["prompt_tokens"], 10)

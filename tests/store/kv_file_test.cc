@@ -5,8 +5,7 @@
 #include "store/kv_file.h"
 
 #include <gtest/gtest.h>
-
-#include <filesystem>
+#include <sys/stat.h>
 
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/kv_model.h"
@@ -151,6 +150,25 @@ TEST_F(KvFileErrors, OtherFilesAndModelsAreRefused) {
   EXPECT_EQ(ReadKvFile(folder_.Path("absent"), kKey, read.full).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(ReadKvFile(folder_.Path(""), kKey, read.full).error().code,
             ErrorCode::kInvalidArgument);
+  const std::string pipe = folder_.Path("pipe");  // nobody writes to it
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(ReadKvFile(pipe, kKey, read.full).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_FALSE(WriteKvFile(pipe, kKey, {}, read.full).has_value());
+}
+
+TEST_F(KvFileErrors, OtherFilesAreNotReplaced) {
+  Rng rng(4);
+  Kv other(kShape);
+  Fill(rng, other.full, 5);
+  folder_.Write("kv", "a report that somebody still needs");
+  const Status refused = WriteKvFile(path_, kKey, TextOf(5), other.full);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ReadBytes(path_), "a report that somebody still needs");
+  for (const std::string& ours : {bytes_, std::string(), bytes_.substr(0, 5)}) {
+    folder_.Write("kv", ours);
+    EXPECT_TRUE(WriteKvFile(path_, kKey, TextOf(5), other.full).has_value());
+  }
 }
 
 TEST_F(KvFileErrors, APoolThatCannotHoldItSaysSo) {
