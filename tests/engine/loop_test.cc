@@ -45,7 +45,7 @@ class LoopFixture {
         decode::Sampler::Make(request.sampling, Tiny().GetTokenizer(), Config().n_context);
     live.session = std::make_unique<decode::Session>(
         std::move(request), decode::SessionParts{.tokenizer = &Tiny().GetTokenizer(),
-                                                 .pool = &pool_,
+                                                 .pool = pool_.get(),
                                                  .sampler = *std::move(sampler),
                                                  .compressor = *std::move(compressor),
                                                  .queries = {.n_layers = Config().n_layers,
