@@ -1,5 +1,5 @@
-// Goal:   commands of a chat are told from messages, refused with what would be right, and change
-//         one option or none; a conversation survives its note.
+// Goal: commands of a chat are told from messages, refused with what would be right, and change
+// one option or none; a conversation survives its note.
 // Method: lines and notes, right and wrong.
 
 #include "apps/chat_commands.h"

@@ -141,7 +141,7 @@ TEST(Drafter, ADraftBeginsExactAndLeavesNoTrace) {
 TEST(Drafter, DraftsWhatItAgreesWithOfASuggestion) {
   Fixture fixture({.name = "recording"});
   fixture.Grow(50);
-  const Sampler sampler({}, 4);
+  const Sampler sampler = testing_support::MakeSampler({}, 4);
   fixture.drafter.Begin(
       {.full = &fixture.full, .committed = &sampler, .pending = TokenId{1}, .n_tokens = 6});
   const auto consume = [&](const std::vector<int>& chosen, std::vector<uint8_t> is_finite) {
