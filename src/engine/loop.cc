@@ -58,7 +58,7 @@ bool Loop::TakeArrivals() {
   std::unique_lock lock(mutex_);
   if (live_.empty() && waiting_.empty() && arrivals_.empty() && !is_stopping_) {
     parts_.pool->CheckIntegrity();  // an audit while idle
-    // Whoever keeps an answer's KV owns the pool too.
+    // Whoever holds blocks that are no session's of ours owns the pool too.
     const bool is_kept = parts_.pool.use_count() > n_pool_owners_;
     VC_CHECK(is_kept || parts_.pool->LiveCount() == 0, "{} blocks held by nobody",
              parts_.pool->LiveCount());

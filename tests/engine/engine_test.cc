@@ -6,8 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <fstream>
+#include <thread>
 
 #include "tests/support/answers.h"
 #include "tests/support/solo_run.h"
@@ -185,6 +187,41 @@ TEST(Engine, SavedKvServesAnotherEngine) {
   EXPECT_EQ(again, answer);
   EXPECT_EQ(again.stats.reused_tokens, 599);
   EXPECT_EQ(second->Restore(folder.Path("absent")).error().code, ErrorCode::kNotFound);
+}
+
+// The audit of an idle engine meets a request on its way in, whose blocks no loop knows yet.
+TEST(Engine, TurnsFollowEachOtherAtOnce) {
+  const auto engine = MakeEngine(Options());
+  decode::Request request = MakeRequest(300, 1);
+  request.keep_kv = true;
+  std::shared_ptr<const decode::KeptKv> kept;
+  for (int turn = 0; turn < 400; ++turn) {
+    decode::Request next = request;
+    next.prefix = std::move(kept);
+    const auto stream = *engine->Submit(std::move(next));
+    const Answer answer = testing_support::ReadAnswer(*stream, &kept);
+    ASSERT_EQ(answer.stats.reused_tokens, turn == 0 ? 0 : 299);
+  }
+}
+
+// The same audit, and KV that is being read from a file.
+TEST(Engine, RestoresWhileRequestsComeAndGo) {
+  const testing_support::TempFolder folder;
+  const std::string path = folder.Path("kv");
+  decode::Request request = MakeRequest(1500, 1);
+  request.keep_kv = true;
+  std::shared_ptr<const decode::KeptKv> kept;
+  const auto engine = MakeEngine(Options());
+  testing_support::ReadAnswer(**engine->Submit(request), &kept);
+  ASSERT_TRUE(engine->Save(*kept, 1500, "", path).has_value());
+  kept.reset();
+  std::atomic<bool> is_over = false;
+  std::thread asking([&] {
+    while (!is_over) Ask(*engine, MakeRequest(5, 1));
+  });
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(engine->Restore(path).has_value());
+  is_over = true;
+  asking.join();
 }
 
 TEST(Engine, AStreamMayOutliveItsEngine) {
