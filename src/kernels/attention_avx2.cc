@@ -53,7 +53,10 @@ struct V {
   }
   // sum += the dot of each pair of unsigned and signed bytes.
   [[gnu::always_inline]] static void DotBytes(Int& sum, Int u, Int s) {
-    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(u, s));
+    Int products;
+    __asm__("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0"
+            : "+x"(sum), "=&x"(products)
+            : "x"(u), "x"(s));
   }
   // sum + what 16-bit sums of pairs add up to, by lanes of 32 bits.
   static Int Widen(Int sum, Int part) {

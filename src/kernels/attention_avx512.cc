@@ -23,7 +23,10 @@ struct V : Lanes512 {
   }
   // sum += the dot of each pair of unsigned and signed bytes.
   [[gnu::always_inline]] static void DotBytes(Int& sum, Int u, Int s) {
-    sum = _mm512_add_epi16(sum, _mm512_maddubs_epi16(u, s));
+    Int products;
+    __asm__("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0"
+            : "+v"(sum), "=&v"(products)
+            : "v"(u), "v"(s));
   }
 };
 
