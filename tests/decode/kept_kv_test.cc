@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "decode/session.h"
+#include "tests/support/make_sampler.h"
 #include "tests/support/scripted_session.h"
 
 namespace vericache::decode {
@@ -67,6 +68,7 @@ int ReusedOf(int n_prompt, compress::Traits traits, Mode mode = Mode::kVerified)
   request.prefix = Keep(pool, 300);
   SessionParts parts{.tokenizer = &tokenizer,
                      .pool = pool.get(),
+                     .sampler = testing_support::MakeSampler(request.sampling, 300),
                      .queries = {.n_layers = 1, .n_heads = 1, .head_dim = 32},
                      .n_context = 4096};
   parts.compressor = std::make_unique<testing_support::RecordingCompressor>(traits, &calls);
