@@ -6,7 +6,9 @@
 // Source: Devoto et al., "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression";
 //         KnormPress of kvpress, which protects no tokens: the sinks are ours.
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "compress/keep_best.h"
@@ -22,8 +24,9 @@ std::vector<float> MinusNorms(const kv::HeadSlots& slots) {
     const int16_t* key = slots.KeyCodes(slot);
     int64_t square = 0;
     for (int dim = 0; dim < slots.head_dim; ++dim) square += key[dim] * key[dim];
-    scores.push_back(-static_cast<float>(static_cast<double>(slots.At(slot).key_step) *
-                                         std::sqrt(static_cast<double>(square))));
+    const double norm = slots.At(slot).key_step * std::sqrt(static_cast<double>(square));
+    scores.push_back(
+        -static_cast<float>(std::min(norm, double{std::numeric_limits<float>::max()})));
   }
   return scores;
 }

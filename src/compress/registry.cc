@@ -17,6 +17,7 @@ namespace vericache::compress {
   METHOD(kSnapKv)          \
   METHOD(kH2o)             \
   METHOD(kTova)            \
+  METHOD(kExpected)        \
   METHOD(kKnorm)           \
   METHOD(kKeyDiff)         \
   METHOD(kKivi)            \
