@@ -1,7 +1,7 @@
-// Goal:   Expected Attention keeps the sinks and the slots of the highest expected mass times
-// value. Method: the variance of q . k over the window's queries, in binary64, in place of the
-// quadratic
-//         form; merged slots; traits.
+// Goal: Expected Attention keeps the sinks and the slots of the highest expected mass times
+// value.
+// Method: the variance of q . k over the window's queries, in binary64, in place of the
+// quadratic form; merged slots; traits.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Goal:   methods keep what the papers' formulas keep, as computed by other hands.
+// Goal: methods keep what the papers' formulas keep, as computed by other hands.
 // Method: the vectors of tools/golden/compress_vectors.py (numpy), whose choices are decisive.
 
 #include <gtest/gtest.h>
