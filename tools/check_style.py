@@ -105,8 +105,8 @@ def check_headers(tree):
 
 
 def check_own_header_first(tree):
-    """x.cc includes x.h before anything else, which shows that x.h compiles alone. (Headers without
-    a .cc are compiled by the build target headers_alone.)"""
+    """x.cc includes x.h before anything else: a reader knows where to look. (That every header
+    compiles alone is shown by the build target headers_alone.)"""
     files = set(tree.files)
     for path in tree.cxx("src"):
         header = path[:-len(".cc")] + ".h"

@@ -22,7 +22,7 @@
 namespace vericache::compress {
 namespace {
 
-constexpr int kMaxWindow = 64;  // what the forward pass keeps of the queries
+constexpr int kMaxWindow = 64;
 
 // Means over `width` neighbours, zero outside. Shapes: [n] both.
 std::vector<float> AveragePool(std::span<const float> scores, int width) {

@@ -110,7 +110,7 @@ class LocalEngine final : public Engine {
     VC_RETURN_IF_ERROR(sampler);
 
     const model::ModelConfig& config = parts_.model->Config();
-    const auto owner = pool_;  // of shared blocks until the loop knows the session (loop.cc)
+    const auto owner = loop_.SharePool();  // until the loop knows the session
     LiveRequest live;
     live.channel = std::make_shared<Channel>();
     live.session = std::make_unique<decode::Session>(
@@ -135,7 +135,7 @@ class LocalEngine final : public Engine {
   }
 
   Result<SavedKv> Restore(const std::string& path) override {
-    const auto owner = pool_;  // of blocks that are not kept yet, for the audit of an idle loop
+    const auto owner = loop_.SharePool();  // until the blocks are kept
     kv::FullKv full(*pool_);
     auto text = store::ReadKvFile(path, FileKey(), full);
     VC_RETURN_IF_ERROR(text);

@@ -43,6 +43,11 @@ Status Loop::Add(LiveRequest request) {
   return {};
 }
 
+std::shared_ptr<kv::BlockPool> Loop::SharePool() {
+  const std::lock_guard lock(mutex_);
+  return parts_.pool;
+}
+
 void Loop::Run() {
   while (TakeArrivals()) {
     DropCancelled();
@@ -58,7 +63,8 @@ bool Loop::TakeArrivals() {
   std::unique_lock lock(mutex_);
   if (live_.empty() && waiting_.empty() && arrivals_.empty() && !is_stopping_) {
     parts_.pool->CheckIntegrity();  // an audit while idle
-    // Whoever holds blocks that are no session's of ours owns the pool too.
+    // Whoever holds blocks that are no session's of ours owns the pool too (SharePool): a new owner
+    // comes from a lock that we hold, or from an owner that we count.
     const bool is_kept = parts_.pool.use_count() > n_pool_owners_;
     VC_CHECK(is_kept || parts_.pool->LiveCount() == 0, "{} blocks held by nobody",
              parts_.pool->LiveCount());

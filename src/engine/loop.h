@@ -55,6 +55,10 @@ class Loop {
   // Errors: kResourceExhausted if too many wait.
   Status Add(LiveRequest request);
 
+  // A share of the pool, for whoever takes blocks outside the loop: taken before the blocks and
+  // given back after them. While one is out, an idle loop does not take live blocks for lost.
+  std::shared_ptr<kv::BlockPool> SharePool();
+
  private:
   void Run();
   // Waits for work if there is none; false when stopping.

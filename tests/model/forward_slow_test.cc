@@ -3,13 +3,12 @@
 // one.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "model/forward.h"
 #include "tests/support/model_run.h"
+#include "tests/support/real_model.h"
 #include "tests/support/same_bits.h"
 #include "tests/support/tiny_model_file.h"
 
@@ -50,19 +49,12 @@ TEST(ForwardGrid, GivesTheSameBitsInEveryShape) {
   }
 }
 
-std::string SmolLm2Path() {
-  const char* folder = std::getenv("VERICACHE_CACHE");
-  const char* home = std::getenv("HOME");
-  const std::string cache =
-      folder != nullptr ? folder : std::string(home != nullptr ? home : "") + "/.cache/vericache";
-  return cache + "/models/smollm2-135m.gguf";
-}
-
 class SmolLm2 : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(SmolLm2Path())) GTEST_SKIP() << "no " << SmolLm2Path();
-    model_ = LoadModel(SmolLm2Path());
+    const std::string path = testing_support::RealModelPath("smollm2-135m");
+    ASSERT_FALSE(HasFailure());
+    model_ = LoadModel(path);
   }
 
   // Logits of the last n_last tokens, prefilled in chunks and then run in passes of n_rows.
