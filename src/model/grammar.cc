@@ -253,8 +253,8 @@ std::vector<size_t> Grammar::PlausibleOf(std::span<const llama_token_data> candi
   std::vector<size_t> plausible;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const int32_t first = (*first_)[static_cast<size_t>(candidates[i].id)];
-    const bool is_open = first == kUndecided || !begun_.empty();
-    if (first != kNoText && (is_open || may_start(static_cast<uint32_t>(first)))) {
+    if (first == kNoText) continue;
+    if (first == kUndecided || may_start(static_cast<uint32_t>(first))) {
       plausible.push_back(i);
     }
   }
