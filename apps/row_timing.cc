@@ -21,12 +21,6 @@ double MatrixMacs(const model::Model& model) {
   return sum;
 }
 
-// Weights that a pass reads: an embedding table of its own is only looked up.
-size_t PassWeightBytes(const model::Model& model) {
-  const model::Model::Weights& weights = model.GetWeights();
-  return model.WeightBytes() - (weights.output.n > 0 ? weights.embedding.data.size() : 0);
-}
-
 size_t PoolBytes(const kv::KvShape& shape, int n_tokens) {
   const auto n_blocks = static_cast<size_t>((n_tokens + kv::kBlockTokens - 1) / kv::kBlockTokens);
   return n_blocks * static_cast<size_t>(shape.n_layers) * kv::BlockLayout(shape).Bytes();
@@ -102,7 +96,7 @@ RowTiming TimedSequence::Time(int n_rows, model::LogitRows logits, int n_reps) {
           .n_rows = n_rows,
           .min_s = seconds.front(),
           .median_s = seconds[seconds.size() / 2],
-          .read_bytes = PassWeightBytes(model_) + kv_.TokenBytes(),
+          .read_bytes = model_.PassWeightBytes() + kv_.TokenBytes(),
           .n_macs = n_rows * (MatrixMacs(model_) + attention_macs)};
 }
 

@@ -7,15 +7,13 @@
 namespace vericache::decode {
 namespace {
 
-// Before anything is measured, in units of a plain step: what rows over a small draft KV and rows
-// beside the first of a verify were seen to take at some thousand tokens of context.
-constexpr double kDraftRowPrior = 0.5;
-constexpr double kVerifiedRowPrior = 0.2;
-
 // A hopeful prior that one rejection outweighs: a first draft is a few tokens long, a second one
 // follows the evidence.
 constexpr double kAcceptedPrior = 0.9;
 constexpr double kRejectedPrior = 0.1;
+// Of drafted tokens that follow an accepted one: what the methods that keep a quarter reach on the
+// committed long prompts (docs/benchmarks.md).
+constexpr double kTypicalAcceptance = 0.93;
 // Looked-up tokens, by kind of match: the longer what agrees before them, the likelier they are.
 constexpr double kMatchPriors[] = {0.6, 0.75, 0.85, 0.93};
 constexpr double kMatchPriorWeight = 2;  // rounds
@@ -92,8 +90,8 @@ DraftLength::Evidence DraftLength::MatchPrior(int kind) {
 int DraftLength::Next(int n_matched) const {
   if (fixed_) return *fixed_;
   if (plain_left_ > 0) return 0;
-  if (!is_lookup_) return Best(evidence_);
-  return Affordable(Best(match_evidence_[static_cast<size_t>(KindOf(n_matched))]));
+  if (!is_lookup_) return Best(evidence_).n_drafted;
+  return Affordable(Best(match_evidence_[static_cast<size_t>(KindOf(n_matched))]).n_drafted);
 }
 
 int DraftLength::Affordable(int n) const {
@@ -119,7 +117,7 @@ void DraftLength::ObservePlain(double seconds) {
   if (is_lookup_) return ForgetMatches();
   if (plain_left_ > 0) return;
   // An attempt is due, unless nothing makes it look worthwhile or losses have used up their share.
-  const int n = Best(evidence_);
+  const int n = Best(evidence_).n_drafted;
   if (n == 0 || lost_s_ + SecondsOf(n, 1) - plain_s_.Value() > LossLimit()) BackOff();
 }
 
@@ -150,7 +148,7 @@ void DraftLength::ObserveDraft(const RoundTimes& round) {
   if (gained_s > 0) backoff_ = kMinBackoff;
 
   ++since_plain_;
-  if (!is_lookup_ && (lost_s_ > LossLimit() || Best(evidence_) == 0)) {
+  if (!is_lookup_ && (lost_s_ > LossLimit() || Best(evidence_).n_drafted == 0)) {
     BackOff();
   } else if (since_plain_ >= kPlainEvery) {
     plain_left_ = 1;
@@ -175,27 +173,32 @@ double DraftLength::SecondsOf(int n_drafted, double n_tokens) const {
   const double plain_s = plain_s_.Value();
   double draft_row_s = 0;
   if (!is_lookup_) {
-    draft_row_s = draft_row_s_.Count() > 0 ? draft_row_s_.Value() : kDraftRowPrior * plain_s;
+    draft_row_s = draft_row_s_.Count() > 0 ? draft_row_s_.Value() : expected_.draft * plain_s;
   }
   const double verified_row_s =
-      verified_row_s_.Count() > 0 ? verified_row_s_.Value() : kVerifiedRowPrior * plain_s;
+      verified_row_s_.Count() > 0 ? verified_row_s_.Value() : expected_.verified * plain_s;
   const double extra_s = extra_s_.Count() > 0 ? extra_s_.Value() : 0;
   return plain_s + n_drafted * (draft_row_s + verified_row_s) + n_tokens * extra_s;
 }
 
-int DraftLength::Best(const Evidence& evidence) const {
+bool DraftLength::PaysToStart(double start_s, int n_tokens) const {
+  const double rate = Best({kTypicalAcceptance, 1 - kTypicalAcceptance}).rate;
+  return n_tokens * (plain_s_.Value() - 1 / rate) >= start_s;
+}
+
+DraftLength::Choice DraftLength::Best(const Evidence& evidence) const {
   const double p = evidence.Acceptance();
-  int best = 0;
-  double best_rate = kWorthwhile / plain_s_.Value();
+  Choice best{.n_drafted = 0, .rate = 1 / plain_s_.Value()};
+  double least_rate = kWorthwhile * best.rate;
   double n_tokens = 1;
   double reached = 1;  // p^x: how likely all x are accepted
   for (int x = 1; x <= max_; ++x) {
     reached *= p;
     n_tokens += reached;
     const double rate = n_tokens / SecondsOf(x, n_tokens);
-    if (rate > best_rate) {
-      best_rate = rate;
-      best = x;
+    if (rate > least_rate) {
+      least_rate = rate;
+      best = {.n_drafted = x, .rate = rate};
     }
   }
   return best;

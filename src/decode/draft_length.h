@@ -10,7 +10,8 @@
 // draft KV compressed costs per committed token. Drafting that loses is left for plain decoding and
 // tried again later, at doubling distances and with fresh hopes; and whatever the estimates say,
 // the time lost to drafting, added up, stays below a small share of all time plus a fixed
-// allowance. So auto is never much slower than plain decoding (S20).
+// allowance. So auto is never much slower than plain decoding (S20). Before the first draft of a
+// model, when its KV is not compressed yet, that has to be expected to pay too (PaysToStart).
 //
 // Proposals that are looked up (decode/ngram_lookup.h) cost no draft row, come now and then, and
 // are as good as the match they rest on: evidence is kept by the length of the match. They need no
@@ -48,6 +49,13 @@ struct RoundTimes {
   double extra_s = 0;   // this round's share of the compressions
 };
 
+// What one row more is expected to cost while nothing is measured, in plain steps. The defaults are
+// what was seen at some thousand tokens of context.
+struct RowCosts {
+  double draft = 0.5;
+  double verified = 0.2;
+};
+
 class DraftLength {
  public:
   // Always n.
@@ -61,6 +69,14 @@ class DraftLength {
   int Next(int n_matched = 0) const;
   void Observe(const RoundTimes& round);
   bool IsFixed() const { return fixed_.has_value(); }
+
+  // In place of the default.
+  void Expect(const RowCosts& costs) { expected_ = costs; }
+  // Seconds of a plain step; 0: none was measured.
+  double PlainSeconds() const { return plain_s_.Count() > 0 ? plain_s_.Value() : 0; }
+  // Whether drafts, if accepted as often as those of good methods are, are expected to gain start_s
+  // or more within n_tokens. Requires: a measured plain step.
+  bool PaysToStart(double start_s, int n_tokens) const;
 
  private:
   DraftLength() = default;
@@ -76,7 +92,12 @@ class DraftLength {
   static int KindOf(int n_matched);
   static Evidence MatchPrior(int kind);
 
-  int Best(const Evidence& evidence) const;
+  // The draft length of the highest rate, tokens per second; 0: plain decoding.
+  struct Choice {
+    int n_drafted = 0;
+    double rate = 0;
+  };
+  Choice Best(const Evidence& evidence) const;
   // The longest draft up to n whose rejection the allowance can pay.
   int Affordable(int n) const;
   double SecondsOf(int n_drafted, double n_tokens) const;
@@ -89,6 +110,7 @@ class DraftLength {
   std::optional<int> fixed_;
   int max_ = 0;
   bool is_lookup_ = false;
+  RowCosts expected_{};
 
   RecentMedian plain_s_;         // a plain step
   RecentMedian draft_row_s_;     // a draft row

@@ -7,6 +7,7 @@
 #include "decode/accept.h"
 #include "decode/kept_kv.h"
 #include "decode/logits_hash.h"
+#include "decode/start_estimate.h"
 
 namespace vericache::decode {
 namespace {
@@ -14,15 +15,23 @@ namespace {
 // Longer drafts than this gain little even when all is accepted: a round's fixed cost is spread
 // over enough tokens, while one rejection wastes more.
 constexpr int kMaxAutoDraftLen = 64;
+// Rows of a prefill pass that say what a verified row costs.
+constexpr int kWideRows = 16;
+// An answer that may be endless is expected to be this long, or as long again as it is already.
+constexpr int kExpectedTokens = 256;
 
 bool LooksUp(const Request& request) {
   return request.mode == Mode::kVerified && request.drafter != DrafterKind::kKv;
 }
 
 DraftLength MakeDraftLength(const Request& request) {
-  if (request.draft_len) return DraftLength::Fixed(*request.draft_len);
-  return request.drafter == DrafterKind::kNgram ? DraftLength::AutoLookup(kMaxAutoDraftLen)
-                                                : DraftLength::Auto(kMaxAutoDraftLen);
+  return request.draft_len ? DraftLength::Fixed(*request.draft_len)
+                           : DraftLength::Auto(kMaxAutoDraftLen);
+}
+
+DraftLength MakeLookupLength(const Request& request) {
+  return request.draft_len ? DraftLength::Fixed(*request.draft_len)
+                           : DraftLength::AutoLookup(kMaxAutoDraftLen);
 }
 
 std::unique_ptr<Drafter> MakeDrafter(const Request& request, SessionParts& parts) {
@@ -47,7 +56,9 @@ Session::Session(Request request, SessionParts parts)
       text_(request_.stop),
       drafter_(MakeDrafter(request_, parts)),
       draft_length_(MakeDraftLength(request_)),
-      suggest_length_(DraftLength::AutoLookup(kMaxAutoDraftLen)) {
+      lookup_length_(MakeLookupLength(request_)),
+      suggest_length_(DraftLength::AutoLookup(kMaxAutoDraftLen)),
+      weight_bytes_(parts.weight_bytes) {
   const int n_prompt = static_cast<int>(tokens_.size());
   VC_CHECK(n_prompt >= 1 && n_prompt < parts.n_context, "{} prompt tokens, context {}", n_prompt,
            parts.n_context);
@@ -160,10 +171,11 @@ model::RowGroup Session::LossyRow() {
 
 // ---- what their logits mean ---------------------------------------------------------------------
 
-void Session::Consume(const model::GroupLogits& logits, double seconds) {
+void Session::Consume(const model::GroupLogits& logits, double seconds, double share) {
+  pass_share_ = share;
   switch (step_) {
     case Step::kPrefill:
-      return ConsumePrefill(logits);
+      return ConsumePrefill(logits, seconds);
     case Step::kPlain:
     case Step::kVerify:
       return ConsumeVerify(logits, seconds);
@@ -176,8 +188,9 @@ void Session::Consume(const model::GroupLogits& logits, double seconds) {
   VC_CHECK(false, "step {} takes no logits", static_cast<int>(step_));
 }
 
-void Session::ConsumePrefill(const model::GroupLogits& logits) {
+void Session::ConsumePrefill(const model::GroupLogits& logits, double seconds) {
   const int n_rows = static_cast<int>(row_tokens_.size());
+  if (n_rows >= kWideRows) prefill_row_s_ = seconds / n_rows;
   if (!logits.are_all_rows_finite) return FailNonFinite(n_prefilled_ + n_rows);
   full_.Commit(n_rows);
   n_prefilled_ += n_rows;
@@ -255,20 +268,29 @@ void Session::ConsumeVerify(const model::GroupLogits& logits, double seconds) {
 }
 
 void Session::ObserveRound(const RoundTimes& round) {
-  RoundTimes observed = round;
+  const bool is_model_draft = drafter_ && !drafter_->Tokens().empty();
   if (round.n_drafted > 0) {
     stats_.rounds += 1;
     stats_.drafted += round.n_drafted;
     stats_.accepted += round.n_accepted;
-    if (drafter_) {
+  }
+  if (!is_model_draft) ObserveLookup(round);
+  if (is_model_draft || round.n_drafted == 0) {
+    RoundTimes observed = round;
+    if (is_model_draft) {
       observed.extra_s =
           last_compress_s_ * (round.n_accepted + 1) / drafter_->CompressionInterval();
-    } else {
-      stats_.looked_up += round.n_drafted;
-      stats_.looked_up_kept += round.n_accepted;
     }
+    draft_length_.Observe(observed);
   }
-  draft_length_.Observe(observed);
+}
+
+void Session::ObserveLookup(const RoundTimes& round) {
+  stats_.looked_up += round.n_drafted;
+  stats_.looked_up_kept += round.n_accepted;
+  RoundTimes observed = round;
+  observed.draft_s = 0;  // of a draft by the model that ended before its first token
+  lookup_length_.Observe(observed);
 }
 
 void Session::ConsumeLossy(const model::GroupLogits& logits) {
@@ -339,14 +361,10 @@ void Session::CommitToken(TokenId token, std::span<const float> logits) {
 void Session::ChooseStep() {
   if (IsFinished()) return;
   if (request_.mode == Mode::kLossy) return ChooseLossyStep();
-  if (lookup_ && !drafter_) {
-    proposal_ = LookUp(draft_length_, {}, TokensLeft() - 1);
-    step_ = proposal_.tokens.empty() ? Step::kPlain : Step::kVerify;
-    return;
-  }
   const int n_draft = NextDraftLength();
   if (n_draft == 0) {
-    step_ = Step::kPlain;
+    if (lookup_) proposal_ = LookUp(lookup_length_, {}, TokensLeft() - 1);
+    step_ = proposal_.tokens.empty() ? Step::kPlain : Step::kVerify;
   } else if (drafter_->NeedsCompression(full_.Length())) {
     step_ = Step::kCompress;
   } else {
@@ -375,10 +393,23 @@ void Session::ChooseLossyStep() {
 
 // A draft and the token that its verify adds never pass the limit, so the last round is short. With
 // nothing compressed a draft row costs what a plain step costs: auto does not try.
-int Session::NextDraftLength() const {
+int Session::NextDraftLength() {
   if (!drafter_) return 0;
-  if (!draft_length_.IsFixed() && drafter_->BodyEndFor(full_.Length()) == 0) return 0;
-  return std::clamp(draft_length_.Next(), 0, TokensLeft() - 1);
+  const int n = std::clamp(draft_length_.Next(), 0, TokensLeft() - 1);
+  if (n == 0 || draft_length_.IsFixed()) return n;
+  if (drafter_->BodyEndFor(full_.Length()) == 0) return 0;
+  return stats_.n_compressions > 0 || IsWorthCompressing() ? n : 0;
+}
+
+bool Session::IsWorthCompressing() {
+  const StartEstimate estimate =
+      EstimateStart({.seconds = draft_length_.PlainSeconds(),
+                     .weight_bytes = pass_share_ * static_cast<double>(weight_bytes_),
+                     .kv_bytes = static_cast<double>(full_.TokenBytes())},
+                    prefill_row_s_);
+  draft_length_.Expect(estimate.rows);
+  const int n_expected = std::max(kExpectedTokens, stats_.generated_tokens);
+  return draft_length_.PaysToStart(estimate.start_s, std::min(n_expected, TokensLeft()));
 }
 
 // Nothing may follow an end of text, so a proposal ends there.
@@ -405,7 +436,8 @@ void Session::SuggestToDrafter() {
 
 std::span<const TokenId> Session::Drafted() const {
   if (step_ != Step::kVerify) return {};
-  return drafter_ ? drafter_->Tokens() : std::span<const TokenId>(proposal_.tokens);
+  const bool is_model_draft = drafter_ && !drafter_->Tokens().empty();
+  return is_model_draft ? drafter_->Tokens() : std::span<const TokenId>(proposal_.tokens);
 }
 
 void Session::Cancel() {

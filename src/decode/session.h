@@ -5,7 +5,8 @@
 //     │ full:      plain rows over the full KV
 //     │ verified:  compress? ─► draft rows over the draft KV ─► one verify over the full KV ─► ...
 //     │            with drafter kNgram: look up ─► one verify over the full KV ─► ...
-//     │            with kBoth each draft pass runs, and accepts or not, what was looked up
+//     │            with kBoth each draft pass runs, and accepts or not, what was looked up; while
+//     │            auto drafts nothing, looked-up tokens are verified as with kNgram
 //     └ lossy:     compress? ─► rows over the draft KV, unverified
 //
 // A verify runs the pending token and the drafted ones through the full KV. Row i chooses the token
@@ -45,7 +46,8 @@ struct SessionParts {
   std::unique_ptr<compress::Compressor> compressor{};  // null unless UsesCompressor
   model::QueryShape queries{};
   const kernels::KernelTable* kernels = &kernels::RefKernels();  // for compressing
-  int n_context = 0;  // tokens of prompt and answer together
+  int n_context = 0;        // tokens of prompt and answer together
+  size_t weight_bytes = 0;  // that a pass reads
   TailPolicy tail{};
 };
 
@@ -77,8 +79,9 @@ class Session {
   int RowCount() const;
   // Requires: a step that wants rows. Valid until Consume.
   model::RowGroup Rows(int max_rows);
-  // Takes the logits of those rows. `seconds`: what the pass took for them.
-  void Consume(const model::GroupLogits& logits, double seconds);
+  // Takes the logits of those rows. `share`: of all rows of the pass; `seconds`: their share of its
+  // time.
+  void Consume(const model::GroupLogits& logits, double seconds, double share = 1);
 
   // The work of step kCompress, for whoever has the threads.
   const compress::Compressor& GetCompressor() const { return drafter_->GetCompressor(); }
@@ -106,13 +109,14 @@ class Session {
   model::RowGroup PrefillRows(int max_rows);
   model::RowGroup VerifyRows();
   model::RowGroup LossyRow();
-  void ConsumePrefill(const model::GroupLogits& logits);
+  void ConsumePrefill(const model::GroupLogits& logits, double seconds);
   void ConsumeDraft(const model::GroupLogits& logits, double seconds);
   void ConsumeVerify(const model::GroupLogits& logits, double seconds);
   void ConsumeLossy(const model::GroupLogits& logits);
   // Tokens that the rows choose, up to the first that differs from its draft or went wrong.
   std::vector<TokenId> ChooseVerified(const model::GroupLogits& logits);
   void ObserveRound(const RoundTimes& round);
+  void ObserveLookup(const RoundTimes& round);
 
   // Commits tokens in order until the request ends; logits row i chose token i. Returns how many.
   int CommitTokens(const std::vector<TokenId>& tokens, const model::GroupLogits& logits);
@@ -127,7 +131,9 @@ class Session {
   // Where to go after a commit.
   void ChooseStep();
   void ChooseLossyStep();
-  int NextDraftLength() const;
+  int NextDraftLength();
+  // Before the first compression: whether it is expected to be worth its time.
+  bool IsWorthCompressing();
   // The tokens to verify: drafted by the model, or looked up. Empty in a plain step.
   std::span<const TokenId> Drafted() const;
   // What `length` wants of what can be looked up behind the committed tokens and `drafted`.
@@ -149,15 +155,19 @@ class Session {
   std::unique_ptr<Drafter> drafter_;   // null unless UsesCompressor
   std::optional<NgramLookup> lookup_;  // of tokens_; null unless LooksUp
   NgramProposal proposal_;             // of the pass under way
-  DraftLength draft_length_;
-  DraftLength suggest_length_;  // of the proposals that draft passes run
+  DraftLength draft_length_;           // of drafts by the model
+  DraftLength lookup_length_;          // of proposals that are verified at once
+  DraftLength suggest_length_;         // of the proposals that draft passes run
 
   Step step_ = Step::kPrefill;
   int n_prefilled_ = 0;
   std::vector<TokenId> row_tokens_;  // of the pass under way
   double draft_s_ = 0;               // of the round under way
   double last_compress_s_ = 0;
-  bool has_truth_ = true;  // false: lossy, and the full KV is gone
+  size_t weight_bytes_;
+  double pass_share_ = 1;     // of the newest pass
+  double prefill_row_s_ = 0;  // of the newest wide pass; 0: there was none
+  bool has_truth_ = true;     // false: lossy, and the full KV is gone
 
   Output output_;
   Stats stats_;

@@ -122,7 +122,8 @@ class LocalEngine final : public Engine {
                                                              .n_heads = config.n_heads,
                                                              .head_dim = config.head_dim},
                                                  .kernels = parts_.kernels,
-                                                 .n_context = n_context});
+                                                 .n_context = n_context,
+                                                 .weight_bytes = parts_.model->PassWeightBytes()});
     auto stream = std::make_unique<ChannelStream>(live.channel);
     VC_RETURN_IF_ERROR(loop_.Add(std::move(live)));
     return stream;

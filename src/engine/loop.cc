@@ -147,7 +147,8 @@ void Loop::RunPass() {
   // Each session's share by rows: what a pass costs is shared by those who ride on it.
   for (size_t i = 0; i < grants.size(); ++i) {
     const double share = static_cast<double>(groups[i].tokens.size()) / static_cast<double>(n_rows);
-    live_[static_cast<size_t>(grants[i].session)].session->Consume(logits[i], seconds * share);
+    live_[static_cast<size_t>(grants[i].session)].session->Consume(logits[i], seconds * share,
+                                                                   share);
   }
 }
 

@@ -28,6 +28,10 @@ Result<std::unique_ptr<Model>> Model::Load(const std::string& path, ThreadTeam& 
   return model;
 }
 
+size_t Model::PassWeightBytes() const {
+  return WeightBytes() - (weights_.output.n > 0 ? weights_.embedding.data.size() : 0);
+}
+
 size_t Model::WeightBytes() const {
   size_t n_bytes = weights_.embedding.data.size() + weights_.output.data.size();
   const auto floats = [](const std::vector<float>& v) { return v.size() * sizeof(float); };

@@ -77,6 +77,8 @@ class Model {
     return weights_.output.n > 0 ? weights_.output : weights_.embedding;
   }
   size_t WeightBytes() const;
+  // Of them, what a pass reads: of an embedding table that is not the output matrix, a few rows.
+  size_t PassWeightBytes() const;
   // Hex SHA-256 over hyper-parameters and tensor names, types, shapes and data: what identifies
   // this model in results.
   const std::string& Fingerprint() const { return fingerprint_; }

@@ -185,6 +185,17 @@ TEST(DraftLength, CountsTheCompressions) {
   EXPECT_LT(n_drafted, 200);
 }
 
+TEST(DraftLength, StartsOnlyWhereTheStartIsEarnedBack) {
+  DraftLength length = DraftLength::Auto(64);
+  Play(length, {.accept = AcceptNone}, 2);  // plain steps of 1 s
+  length.Expect({.draft = 0.25, .verified = 0.1});
+  EXPECT_TRUE(length.PaysToStart(40, 256));
+  EXPECT_FALSE(length.PaysToStart(40, 60));
+  EXPECT_FALSE(length.PaysToStart(200, 256));
+  length.Expect({.draft = 0.7, .verified = 0.4});
+  EXPECT_FALSE(length.PaysToStart(1, 100000));
+}
+
 TEST(DraftLength, NeverExceedsItsMaximum) {
   for (const int max : {0, 1, 5}) {
     DraftLength length = DraftLength::Auto(max);

@@ -105,6 +105,21 @@ TEST(SessionLookup, CopiesAreAcceptedAndNothingIsCompressed) {
   }
 }
 
+TEST(SessionLookup, BothLooksUpWhileTheModelDoesNotDraft) {
+  Request request = LookupRequest(1000, 121);
+  request.draft_len = std::nullopt;
+  const ScriptedOptions heavy{.weight_bytes = size_t{1} << 30};  // a draft KV would save nothing
+  ScriptedSession looked_up(request, CopyScript(40, 6), heavy);
+  looked_up.Run();
+  request.drafter = DrafterKind::kBoth;
+  ScriptedSession both(request, CopyScript(40, 6), heavy);
+  both.Run();
+  EXPECT_EQ(both.verify_rows, looked_up.verify_rows);
+  EXPECT_EQ(both.Get().GetStats().looked_up_kept, looked_up.Get().GetStats().looked_up_kept);
+  EXPECT_GT(both.Get().GetStats().accepted, 30);
+  EXPECT_TRUE(both.compressions.empty());
+}
+
 TEST(SessionLookup, AStepWithoutAMatchIsAPlainStep) {
   Request request = LookupRequest(150, 30);
   const auto count_up = [](std::span<const TokenId> seen, bool, std::span<float> logits) {

@@ -383,6 +383,28 @@ TEST(Session, AutoWithoutABodyNeitherCompressesNorDrafts) {
   EXPECT_TRUE(run.compressions.empty());
 }
 
+TEST(Session, AutoCompressesNothingThatIsNotExpectedToPay) {
+  Request request = MakeRequest(1000, 400);
+  request.draft_len = std::nullopt;
+  // The draft KV saves nothing of a step that weights dominate.
+  ScriptedSession heavy(request, HashedScript(DraftKind::kPerfect),
+                        {.weight_bytes = size_t{1} << 30});
+  heavy.Run();
+  EXPECT_TRUE(heavy.compressions.empty());
+  EXPECT_EQ(heavy.n_draft_rows, 0);
+  // A short answer does not earn the compression back.
+  request.max_tokens = 40;
+  ScriptedSession brief(request, HashedScript(DraftKind::kPerfect));
+  brief.Run();
+  EXPECT_TRUE(brief.compressions.empty());
+  // Who fixes the length has decided.
+  request.draft_len = 7;
+  ScriptedSession fixed(request, HashedScript(DraftKind::kPerfect),
+                        {.weight_bytes = size_t{1} << 30});
+  fixed.Run();
+  EXPECT_EQ(fixed.compressions.size(), 1u);
+}
+
 TEST(Session, LossyFollowsItsDraftAndFreesTheTruth) {
   Request request = MakeRequest(300, 40);
   request.mode = Mode::kLossy;

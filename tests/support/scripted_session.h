@@ -67,6 +67,7 @@ struct ScriptedOptions {
   int bad_draft_position = -1;
   double draft_s = 0.3;   // of a draft pass of one row; a plain step takes 1
   double verify_s = 0.2;  // what each further row adds, as a share of that
+  size_t weight_bytes = 0;
 };
 
 class ScriptedSession {
@@ -126,6 +127,7 @@ class ScriptedSession {
             .compressor = std::make_unique<RecordingCompressor>(options_.traits, &compressions),
             .queries = {.n_layers = 1, .n_heads = 1, .head_dim = 32},
             .n_context = options_.n_context,
+            .weight_bytes = options_.weight_bytes,
             .tail = options_.tail};
   }
 
