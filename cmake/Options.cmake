@@ -19,6 +19,11 @@ target_compile_options(vericache_options INTERFACE
   -Werror)
 target_include_directories(vericache_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 
+option(VERICACHE_FUZZ "Build the fuzz targets with libFuzzer (clang)" OFF)
+if(VERICACHE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link -w)  # warnings are g++'s to give
+endif()
+
 set(VERICACHE_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
 if(VERICACHE_SANITIZE)
   add_compile_options(

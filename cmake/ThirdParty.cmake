@@ -11,6 +11,7 @@ find_library(LIBEDIT_LIBRARY edit REQUIRED)
 find_path(LIBEDIT_INCLUDE histedit.h REQUIRED)
 
 set(VERICACHE_LLAMA_CPP "" CACHE PATH "A llama.cpp source folder to use, not the pinned one")
+set(VERICACHE_LLAMA_CXX ${CMAKE_CXX_COMPILER} CACHE PATH "What compiles the pinned llama.cpp")
 
 # Their headers are not held to our warnings.
 function(vericache_llama_includes source)
@@ -32,7 +33,7 @@ else()
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   execute_process(
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/third_party/fetch.py llama
-            --cc ${CMAKE_C_COMPILER} --cxx ${CMAKE_CXX_COMPILER}
+            --cc ${CMAKE_C_COMPILER} --cxx ${VERICACHE_LLAMA_CXX}
     OUTPUT_VARIABLE folders RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(failed)
     message(FATAL_ERROR "llama.cpp could not be fetched or built (see above). "
