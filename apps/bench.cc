@@ -1,5 +1,5 @@
 // vericache bench: speed of prefill, decoding and verifying by depth, against what this machine can
-// do at most.
+// do at most; with --breakdown, by part of the layer; with --commands, at somebody's word.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,20 +8,21 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "apps/bench_breakdown.h"
+#include "apps/bench_commands.h"
+#include "apps/bench_machine.h"
 #include "apps/commands.h"
 #include "apps/flags.h"
 #include "apps/json_report.h"
-#include "apps/machine_speed.h"
-#include "apps/model_path.h"
 #include "apps/row_timing.h"
 #include "apps/run_options.h"
-#include "apps/version.h"
 
 namespace vericache::apps {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct BenchOptions {
   MachineOptions machine;
@@ -29,28 +30,34 @@ struct BenchOptions {
   std::vector<int> rows = {1, 8, 16, 32, 64};
   int prefill_chunk = 256;
   int n_reps = 5;
+  bool is_breakdown = false;
+  bool takes_commands = false;
   std::optional<std::string> json;
 };
 
-// The ceilings, taken in the same run.
-struct Ceilings {
-  double read_bytes_per_s = 0;
-  double macs_per_s = 0;
+// One figure of the table: the same pass several times.
+struct Row {
+  const char* kind;
+  int depth;
+  int n_rows;
+  double min_s;
+  double median_s;
+  PassCost cost;
 };
 
 // A JSON report alone may go to standard output; the table then goes to standard error.
 std::FILE* TableFile(const BenchOptions& options) { return options.json == "-" ? stderr : stdout; }
 
-nlohmann::ordered_json TimingObject(const RowTiming& timing, const char* kind,
-                                    const Ceilings& ceilings) {
-  const double read_rate = static_cast<double>(timing.read_bytes) / timing.min_s;
-  const double mac_rate = timing.n_macs / timing.min_s;
-  return {{"kind", kind},
-          {"depth", timing.depth},
-          {"rows", timing.n_rows},
-          {"ms_min", timing.min_s * 1e3},
-          {"ms_median", timing.median_s * 1e3},
-          {"tokens_per_s", timing.n_rows / timing.min_s},
+Json RowObject(const Row& row, const Ceilings& ceilings) {
+  const double read_rate =
+      static_cast<double>(row.cost.weight_bytes + row.cost.kv_bytes) / row.min_s;
+  const double mac_rate = (row.cost.matrix_macs + row.cost.attention_macs) / row.min_s;
+  return {{"kind", row.kind},
+          {"depth", row.depth},
+          {"rows", row.n_rows},
+          {"ms_min", row.min_s * 1e3},
+          {"ms_median", row.median_s * 1e3},
+          {"tokens_per_s", row.n_rows / row.min_s},
           {"gb_per_s", read_rate / 1e9},
           {"read_share", read_rate / ceilings.read_bytes_per_s},
           {"gmac_per_s", mac_rate / 1e9},
@@ -62,34 +69,73 @@ void PrintHeader(std::FILE* out) {
              "rows", "ms", "median", "tokens/s", "GB/s", "read", "GMAC/s", "matmul");
 }
 
-void PrintTiming(std::FILE* out, const nlohmann::ordered_json& timing) {
+void PrintRow(std::FILE* out, const Json& row) {
   fmt::print(
       out, "{:>7} {:<8} {:>5} {:>9.2f} {:>9.2f} {:>10.1f} {:>7.1f} {:>5.0f}% {:>8.1f} {:>6.0f}%\n",
-      timing["depth"].get<int>(), timing["kind"].get<std::string>(), timing["rows"].get<int>(),
-      timing["ms_min"].get<double>(), timing["ms_median"].get<double>(),
-      timing["tokens_per_s"].get<double>(), timing["gb_per_s"].get<double>(),
-      100 * timing["read_share"].get<double>(), timing["gmac_per_s"].get<double>(),
-      100 * timing["matmul_share"].get<double>());
+      row["depth"].get<int>(), row["kind"].get<std::string>(), row["rows"].get<int>(),
+      row["ms_min"].get<double>(), row["ms_median"].get<double>(),
+      row["tokens_per_s"].get<double>(), row["gb_per_s"].get<double>(),
+      100 * row["read_share"].get<double>(), row["gmac_per_s"].get<double>(),
+      100 * row["matmul_share"].get<double>());
   std::fflush(out);
 }
 
+Row Time(TimedSequences& sequences, const char* kind, int n_rows, model::LogitRows logits,
+         int n_reps) {
+  std::vector<double> seconds;
+  sequences.Time(n_rows, logits);  // warms caches and buffers
+  for (int rep = 0; rep < n_reps; ++rep) {
+    seconds.push_back(sequences.Time(n_rows, logits).seconds);
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return {.kind = kind,
+          .depth = sequences.Depth(),
+          .n_rows = n_rows,
+          .min_s = seconds.front(),
+          .median_s = seconds[seconds.size() / 2],
+          .cost = sequences.Cost(n_rows, logits)};
+}
+
+// Prefill, decoding and verifying at the present depth.
+struct Kind {
+  const char* name;
+  int n_rows;
+  model::LogitRows logits;
+};
+std::vector<Kind> Kinds(const BenchOptions& options) {
+  std::vector<Kind> kinds = {{"prefill", options.prefill_chunk, model::LogitRows::kLast}};
+  for (const int n_rows : options.rows) {
+    kinds.push_back({n_rows == 1 ? "decode" : "verify", n_rows, model::LogitRows::kAll});
+  }
+  return kinds;
+}
+
 // All measurements, printed as they come.
-Result<nlohmann::ordered_json> Measure(const BenchOptions& options, TimedSequence& sequence,
-                                       const Ceilings& ceilings) {
-  auto results = nlohmann::ordered_json::array();
+Result<Json> Measure(const BenchOptions& options, BenchMachine& machine, TimedSequences& sequences,
+                     const Ceilings& ceilings) {
+  Json results = Json::array();
   std::FILE* out = TableFile(options);
-  PrintHeader(out);
-  const auto record = [&](const RowTiming& timing, const char* kind) {
-    results.push_back(TimingObject(timing, kind, ceilings));
-    PrintTiming(out, results.back());
-  };
+  std::optional<StepProfiler> profiler;
+  if (options.is_breakdown) {
+    auto made = StepProfiler::Make(machine);
+    if (!made) return tl::unexpected(made.error());
+    profiler = std::move(*made);
+  }
+  if (!profiler) PrintHeader(out);
   for (const int depth : options.depths) {
-    VC_RETURN_IF_ERROR(sequence.GrowTo(depth));
-    record(sequence.Time(options.prefill_chunk, model::LogitRows::kLast, options.n_reps),
-           "prefill");
-    for (const int n_rows : options.rows) {
-      record(sequence.Time(n_rows, model::LogitRows::kAll, options.n_reps),
-             n_rows == 1 ? "decode" : "verify");
+    VC_RETURN_IF_ERROR(sequences.SetDepth(depth));
+    for (const Kind& kind : Kinds(options)) {
+      const Row row = Time(sequences, kind.name, kind.n_rows, kind.logits, options.n_reps);
+      results.push_back(RowObject(row, ceilings));
+      if (!profiler) {
+        PrintRow(out, results.back());
+        continue;
+      }
+      const Breakdown breakdown =
+          profiler->Measure(sequences, kind.n_rows, kind.logits, options.n_reps);
+      results.back()["parts_ms"] = BreakdownObject(breakdown);
+      fmt::print(out, "\n{}, {}", kind.name, BreakdownTable(breakdown, depth, kind.n_rows));
+      std::fflush(out);
     }
   }
   return results;
@@ -98,36 +144,28 @@ Result<nlohmann::ordered_json> Measure(const BenchOptions& options, TimedSequenc
 Result<int> BenchChecked(BenchOptions options) {
   if (options.json && *options.json != "-") VC_RETURN_IF_ERROR(CheckWritable(*options.json));
   std::sort(options.depths.begin(), options.depths.end());
-  const auto path = ResolveModelPath(options.machine.model);
-  if (!path) return tl::unexpected(path.error());
-  const auto kernels = kernels::SelectKernels(options.machine.isa);
-  if (!kernels) return tl::unexpected(kernels.error());
-  const auto n_cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
-  ThreadTeam team(options.machine.n_threads > 0 ? options.machine.n_threads : n_cores);
-  const auto model = model::Model::Load(*path, team);
-  if (!model) return tl::unexpected(model.error());
+  auto machine = BenchMachine::Load(options.machine);
+  if (!machine) return tl::unexpected(machine.error());
+  if (options.takes_commands) return AnswerBenchCommands(*machine);
   const int max_rows =
       std::max(*std::max_element(options.rows.begin(), options.rows.end()), options.prefill_chunk);
-  auto sequence =
-      TimedSequence::Create(**model, **kernels, team, options.depths.back() + max_rows, max_rows);
-  if (!sequence) return tl::unexpected(sequence.error());
+  auto sequences = TimedSequences::Create(
+      *machine->model, *machine->kernels, *machine->team,
+      {.n_sequences = 1, .n_tokens = options.depths.back() + max_rows, .max_rows = max_rows});
+  if (!sequences) return tl::unexpected(sequences.error());
 
-  const Ceilings ceilings{MeasureReadBandwidth(team), MeasureMatmulRate(**kernels, team)};
+  const Ceilings ceilings = MeasureCeilings(*machine);
   fmt::print(TableFile(options),
              "{}, {} {} threads; memory read {:.1f} GB/s, int8 matmul {:.0f} GMAC/s in cache\n",
-             options.machine.model, (*kernels)->name, team.Size(), ceilings.read_bytes_per_s / 1e9,
-             ceilings.macs_per_s / 1e9);
-  auto results = Measure(options, **sequence, ceilings);
+             options.machine.model, machine->kernels->name, machine->team->Size(),
+             ceilings.read_bytes_per_s / 1e9, ceilings.macs_per_s / 1e9);
+  auto results = Measure(options, *machine, **sequences, ceilings);
   if (!results) return tl::unexpected(results.error());
   if (options.json) {
-    const nlohmann::ordered_json report = {{"model", options.machine.model},
-                                           {"version", VersionLine()},
-                                           {"cpu", CpuName()},
-                                           {"isa", (*kernels)->name},
-                                           {"threads", team.Size()},
-                                           {"read_gb_per_s", ceilings.read_bytes_per_s / 1e9},
-                                           {"matmul_gmac_per_s", ceilings.macs_per_s / 1e9},
-                                           {"results", std::move(*results)}};
+    Json report = DescribeMachine(*machine);
+    report["read_gb_per_s"] = ceilings.read_bytes_per_s / 1e9;
+    report["matmul_gmac_per_s"] = ceilings.macs_per_s / 1e9;
+    report["results"] = std::move(*results);
     VC_RETURN_IF_ERROR(WriteReport(*options.json, report.dump() + "\n"));
   }
   return std::fflush(stdout) == 0 ? 0 : kExitBrokenPipe;
@@ -155,6 +193,13 @@ void AddBench(CLI::App& app, Chosen& chosen) {
          options->prefill_chunk);
   AddInt(command, {"--reps", "N", "passes timed for each figure; the least counts"}, {1, 1000},
          options->n_reps);
+  AddSwitch(command, "--breakdown",
+            "shows where the time of a step goes, by part of the layer: the mean over threads",
+            options->is_breakdown);
+  AddSwitch(command, "--commands",
+            "times what standard input says and answers in JSON, a line each: what ./dev bench "
+            "speaks with both engines",
+            options->takes_commands);
   AddOptionalText(command, {"--json", "FILE", "writes one JSON object; - to standard output"},
                   options->json);
   SetFooter(

@@ -28,12 +28,7 @@ double Generation::MeanAccepted() const {
   return stats.rounds > 0 ? static_cast<double>(stats.accepted) / stats.rounds : 0;
 }
 
-Result<Generation> Generate(engine::Engine& engine, decode::Request request, const Watcher& watcher,
-                            Interrupts& interrupts) {
-  auto submitted = engine.Submit(std::move(request));
-  if (!submitted) return tl::unexpected(submitted.error());
-  engine::Stream& stream = **submitted;
-  interrupts.OnInterrupt([&stream] { stream.Cancel(); });
+Result<Generation> Collect(engine::Stream& stream, const Watcher& watcher) {
   Generation generation;
   Error error{ErrorCode::kInternal, ""};
   engine::Event event;
@@ -54,8 +49,18 @@ Result<Generation> Generate(engine::Engine& engine, decode::Request request, con
         break;
     }
   }
-  interrupts.OnInterrupt({});
   if (generation.reason == decode::FinishReason::kError) return tl::unexpected(std::move(error));
+  return generation;
+}
+
+Result<Generation> Generate(engine::Engine& engine, decode::Request request, const Watcher& watcher,
+                            Interrupts& interrupts) {
+  auto submitted = engine.Submit(std::move(request));
+  if (!submitted) return tl::unexpected(submitted.error());
+  engine::Stream& stream = **submitted;
+  interrupts.OnInterrupt([&stream] { stream.Cancel(); });
+  auto generation = Collect(stream, watcher);
+  interrupts.OnInterrupt({});
   return generation;
 }
 

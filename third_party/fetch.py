@@ -2,7 +2,9 @@
 """Third-party source, libraries and models, from third_party/pins.txt into the cache folder.
 
     fetch.py llama [--cc CC] [--cxx CXX]   llama.cpp; prints its source and its library folder
-    fetch.py peer                          llama-bench built for this machine; prints its path
+    fetch.py peer                          llama.cpp built for this machine behind our own program,
+                                           for ./dev bench; prints its path
+    fetch.py llama-bench                   llama.cpp's own benchmark of the same build
     fetch.py model NAME                    one model; prints the path of its GGUF file
     fetch.py models                        the models that can be fetched, with their sizes
 
@@ -30,6 +32,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 PINS = HERE / "pins.txt"
 LLAMA_PROJECT = HERE / "llama.cpp"
+PEER_PROGRAM = HERE.parent / "bench" / "scenarios" / "llama_peer.cc"
 CACHE = pathlib.Path(os.environ.get("VERICACHE_CACHE") or "~/.cache/vericache").expanduser()
 START = time.monotonic()
 COPY_BYTES = 1 << 20
@@ -201,11 +204,12 @@ def run_logged(command, log, what):
     raise FetchError(f"{what} failed; the end of {log}:\n{tail}")
 
 
-def build_once(source, identity, configure, targets, what):
-    """A build folder beside the source, made once per identity (what its result depends on)."""
+def build_once(source, identity, configure, targets, what, marker="complete"):
+    """A build folder beside the source, made once per identity (what its result depends on); the
+    marker says that these targets are there."""
     key = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:12]
     build = source.parent / f"build-{key}"
-    complete = build / "complete"
+    complete = build / marker
     if complete.is_file():
         return build
     with locked("llama.cpp-build"):
@@ -233,19 +237,40 @@ def llama_libraries(source, cc, cxx):
     return build_once(source, identity, configure, ["all"], "its libraries")
 
 
-def llama_peer(source):
-    """llama.cpp as fast as it gets here: the peer that speed is compared with."""
-    # -O2: at -O3, g++ 12 breaks ggml's AMX code. With AVX512-FP16 its F16 dots run 6-9x slower.
-    flags = "-march=native -mno-avx512fp16"
+# -O2: at -O3, g++ 12 breaks ggml's AMX code. With AVX512-FP16 its F16 dots run 6-9x slower.
+PEER_FLAGS = ["-march=native", "-mno-avx512fp16"]
+PEER_OPTIMISATION = ["-O2", "-DNDEBUG"]
+
+
+def native_build(source, target):
+    """The build of llama.cpp that is as fast as it gets here: the peer in comparisons of speed."""
+    flags, optimisation = " ".join(PEER_FLAGS), " ".join(PEER_OPTIMISATION)
     cpu = re.search(r"^model name.*", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     configure = ["-S", str(source), "-DBUILD_SHARED_LIBS=OFF", "-DGGML_CCACHE=OFF",
                  "-DLLAMA_OPENSSL=OFF", "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF",
                  "-DLLAMA_BUILD_SERVER=OFF", "-DLLAMA_BUILD_APP=OFF", f"-DCMAKE_C_FLAGS={flags}",
-                 f"-DCMAKE_CXX_FLAGS={flags}", "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG",
-                 "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG"]
+                 f"-DCMAKE_CXX_FLAGS={flags}", f"-DCMAKE_C_FLAGS_RELEASE={optimisation}",
+                 f"-DCMAKE_CXX_FLAGS_RELEASE={optimisation}"]
     identity = [*configure, compiler_version("c++"), cpu.group(0) if cpu else ""]
-    build = build_once(source, identity, configure, ["llama-bench"], "its benchmark")
-    return build / "bin" / "llama-bench"
+    return build_once(source, identity, configure, [target], f"{target} for this machine",
+                      f"complete-{target}")
+
+
+def peer_program(source, build):
+    """Our program over the libraries of that build; made anew when its source changes."""
+    key = hashlib.sha256(PEER_PROGRAM.read_bytes()).hexdigest()[:12]
+    program = build / f"llama_peer-{key}"
+    if program.is_file():
+        return program
+    libraries = [build / path for path in ("src/libllama.a", "ggml/src/libggml.a",
+                                           "ggml/src/libggml-cpu.a", "ggml/src/libggml-base.a")]
+    unfinished = build / f"llama_peer-{key}.{os.getpid()}"
+    run_logged(["c++", "-std=c++17", *PEER_FLAGS, *PEER_OPTIMISATION, f"-I{source / 'include'}",
+                f"-I{source / 'ggml' / 'include'}", str(PEER_PROGRAM), "-o", str(unfinished),
+                *map(str, libraries), "-fopenmp", "-pthread", "-ldl"],
+               build / "build.log", "llama_peer: compiling")
+    os.replace(unfinished, program)
+    return program
 
 
 def main():
@@ -258,12 +283,16 @@ def main():
     commands.add_parser("model").add_argument("name")
     commands.add_parser("models")
     commands.add_parser("peer")
+    commands.add_parser("llama-bench")
     args = parser.parse_args()
     if args.command == "llama":
         source = llama_source()
         print(source, llama_libraries(source, args.cc, args.cxx), sep="\n")
     elif args.command == "peer":
-        print(llama_peer(llama_source()))
+        source = llama_source()
+        print(peer_program(source, native_build(source, "llama")))
+    elif args.command == "llama-bench":
+        print(native_build(llama_source(), "llama-bench") / "bin" / "llama-bench")
     elif args.command == "model":
         print(fetch_model(args.name))
     else:

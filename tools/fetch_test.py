@@ -95,6 +95,25 @@ class FetchTest(unittest.TestCase):
         self.assertEqual(fetch.llama_source(), source)
         self.assertEqual(self.downloaded, ["source"])
 
+    def test_makes_the_peer_program_once_for_each_text_of_its_source(self):
+        fetch.PEER_PROGRAM = self.root / "peer.cc"
+        commands = []
+
+        def compile_it(command, log, what):
+            commands.append(command)
+            pathlib.Path(command[command.index("-o") + 1]).write_text("program")
+
+        self.addCleanup(setattr, fetch, "run_logged", fetch.run_logged)
+        fetch.run_logged = compile_it
+        programs = []
+        for text in ("first", "first", "second"):
+            fetch.PEER_PROGRAM.write_text(text)
+            programs.append(fetch.peer_program(self.root / "source", self.root))
+        self.assertEqual(programs[0], programs[1])
+        self.assertNotEqual(programs[0], programs[2])
+        self.assertEqual(len(commands), 2)
+        self.assertTrue(all(program.is_file() for program in programs))
+
     def test_shows_the_end_of_the_log_of_a_failed_step(self):
         command = ["sh", "-c", "echo the reason; exit 1"]
         with self.assertRaisesRegex(fetch.FetchError, "compiling failed(.|\n)*the reason"):

@@ -1,0 +1,91 @@
+"""What a run measures. Depths are tokens of KV before the rows that are timed."""
+
+import dataclasses
+
+DEFAULT_MODELS = ["smollm2-135m", "qwen2.5-coder-1.5b"]
+QUICK_MODELS = ["smollm2-135m"]
+PREFILL_ROWS = 512
+DEPTHS = [0, 2048, 7500, 16000, 32000]
+DEEP = 7500          # verifies and sessions are measured here, "8k" in the summary
+PEER_DEPTH_MAX = 16000
+PEER_ALL_KINDS_MAX = 8000  # deeper, the peer's prefill takes many minutes: its best kind alone
+VERIFY_ROWS = [8, 16, 32, 64]
+SESSIONS = [4, 8]
+COMPRESSED = ["snapkv:keep=0.5+kivi:bits=4", "snapkv:keep=0.25+kivi:bits=4", "kivi:bits=4",
+              "streaming:keep=0.25+kivi:bits=4"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    kind: str    # prefill, decode, verify
+    rows: int    # of each session
+    logits: str  # last, all
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Passes over sequences of one depth."""
+    sessions: int
+    depth: int
+    passes: tuple
+    parts: tuple = ()  # rows of the passes that are taken apart
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    mode: str
+    drafter: str = "kv"
+    compressor: str = "identity"
+
+    @property
+    def name(self):
+        if self.mode == "full":
+            return "full"
+        if self.drafter == "ngram":
+            return f"{self.mode} ngram"
+        return f"{self.mode} {self.compressor}" + (" + ngram" if self.drafter == "both" else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """Prompts answered in full mode and in each of these, in turn."""
+    prompts: int
+    prompt_tokens: int  # 0: the text is one prompt, as it is
+    text: str           # a file of eval/, or "documents"
+    tokens: int
+    rounds: int
+    choices: tuple
+
+
+def groups(context, depths=None, is_quick=False):
+    """The passes that fit the context, in ascending depth."""
+    depths = [depth for depth in depths or DEPTHS if depth + PREFILL_ROWS <= context]
+    if is_quick:
+        depths = [depth for depth in depths if depth <= DEEP]
+    planned = []
+    for depth in depths:
+        passes = [Pass("decode", 1, "all")]
+        if depth in (0, DEEP):
+            passes.append(Pass("prefill", PREFILL_ROWS, "last"))
+        if depth == DEEP:
+            passes += [Pass("verify", rows, "all") for rows in VERIFY_ROWS]
+        planned.append(Group(1, depth, tuple(passes), (1, 32)))
+    if DEEP in depths:
+        planned += [Group(n, DEEP, (Pass("decode", 1, "all"),)) for n in SESSIONS]
+    return planned
+
+
+def answers(context, model, is_quick=False):
+    verified = tuple(Choice("verified", "kv", spec) for spec in COMPRESSED)
+    ngram, both = Choice("verified", "ngram"), Choice("verified", "both", COMPRESSED[0])
+    lossy = Choice("lossy", "kv", COMPRESSED[0])
+    if is_quick:
+        tokens = min(7000, context - 512)
+        return [Answers(1, tokens, "documents", 64, 2, (lossy, verified[0], verified[2], ngram))]
+    deep = Answers(1, min(7000, context - 512), "documents", 256, 5,
+                   (lossy, *verified, ngram, both))
+    edit = Answers(1, 0, "eval/prompts/code_edit.txt", 300, 5, (verified[0], ngram, both))
+    if "smollm2" in model:
+        return [deep, edit, Answers(1, 2000, "documents", 256, 5, (verified[0], ngram)),
+                Answers(8, 7000, "documents", 256, 2, verified)]
+    return [edit, Answers(4, min(16000, context - 512), "documents", 256, 1, verified)]
