@@ -3,8 +3,8 @@
 
     bench.py --vericache BINARY [--quick] [-m MODEL] [--json FILE] [--markdown FILE] [--plots DIR]
 
-llama.cpp is built natively from the pinned source, once, and the prompts it prefills are kept, so
-that only the first run takes long. Of its kinds of KV and attention the best counts, row by row.
+llama.cpp is built natively from the pinned source, once. Of its kinds of KV and attention the best
+counts, row by row.
 """
 
 import argparse
@@ -63,14 +63,7 @@ class Run:
             self.ceilings[key] = max(self.ceilings.get(key, 0), value)
 
     def peers_for(self, group):
-        """Those that take part. A deep prefill takes minutes, so only the best kind at the depth
-        before does it."""
-        if group.depth > plan.PEER_DEPTH_MAX:
-            return []
-        if group.depth > plan.PEER_ALL_KINDS_MAX:
-            best = [row["peer"] for row in self.rows if row["kind"] == "decode" and "peer" in row]
-            return [peer for peer in self.peers if not best or peer.name == best[-1]]
-        return self.peers
+        return self.peers if group.depth <= plan.PEER_DEPTH_MAX else []
 
 
 def measure_pass(run, peers, one, budget_s):

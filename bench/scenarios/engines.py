@@ -3,7 +3,6 @@
 """
 
 import json
-import pathlib
 import subprocess
 import time
 
@@ -65,13 +64,6 @@ def start_vericache(binary, model, threads, log):
 
 
 def start_peers(program, model, threads, log):
-    """One process for each kind. The prompts they prefilled are kept beside the program."""
-    model = pathlib.Path(model)
-    folder = pathlib.Path(program).parent / "states"
-    folder.mkdir(exist_ok=True)
-    peers = []
-    for kv, flash in PEER_KINDS:
-        state = folder / f"{model.stem}-{model.stat().st_size}-{kv}-{flash}.state"
-        peers.append(Engine(f"llama.cpp kv={kv} fa={flash}",
-                            [program, model, kv, flash, threads, state], log))
-    return peers
+    """One process for each kind."""
+    return [Engine(f"llama.cpp kv={kv} fa={flash}", [program, model, kv, flash, threads], log)
+            for kv, flash in PEER_KINDS]

@@ -2,16 +2,20 @@
 // depth and pass, with the same tokens at the same places. Built by third_party/fetch.py from the
 // native build of the pinned source, so that both engines can take turns in one run.
 //
-//   llama_peer MODEL KV_TYPE FLASH_ATTENTION THREADS STATE_FILE
+//   llama_peer MODEL KV_TYPE FLASH_ATTENTION THREADS
 //
-// KV_TYPE: f16, or q8_0 (which needs flash attention). FLASH_ATTENTION: on or off. STATE_FILE keeps
-// the longest prompt prefilled so far, for later runs: a long prefill takes minutes.
+// KV_TYPE: f16, or q8_0 (which needs flash attention). FLASH_ATTENTION: on or off.
+//
+// A long prefill takes llama.cpp many minutes, and the time of a pass does not depend on what the
+// KV holds. So only the first tokens are prefilled; their cells are repeated at later positions.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -20,15 +24,13 @@
 
 namespace {
 
-constexpr int kBatchRows = 512;      // llama.cpp's own default of a physical batch
-constexpr int kWorthKeeping = 1000;  // tokens; fewer are prefilled sooner than read
+constexpr int kBatchRows = 512;  // llama.cpp's own default of a physical batch
 
 struct Options {
   std::string model;
   std::string kv_type;
   bool is_flash = false;
   int n_threads = 1;
-  std::string state_file;
 };
 
 [[noreturn]] void Fail(const std::string& sentence) {
@@ -63,6 +65,76 @@ class Batch {
   llama_batch batch_;
 };
 
+// One context of llama.cpp and what is in it: sequences of one depth.
+class Context {
+ public:
+  // is_unified: the sequences share one buffer, as llama.cpp advises for related ones alone.
+  Context(llama_model* model, const Options& options, int n_sequences, int n_tokens,
+          bool is_unified) {
+    llama_context_params params = llama_context_default_params();
+    params.n_seq_max = static_cast<uint32_t>(n_sequences);
+    params.kv_unified = is_unified;
+    params.n_ctx = static_cast<uint32_t>(is_unified ? n_tokens : n_sequences * n_tokens);
+    params.n_threads = params.n_threads_batch = options.n_threads;
+    params.type_k = params.type_v = options.kv_type == "q8_0" ? GGML_TYPE_Q8_0 : GGML_TYPE_F16;
+    params.flash_attn_type =
+        options.is_flash ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    context_ = llama_init_from_model(model, params);
+    if (context_ == nullptr) Fail("llama.cpp cannot make a context of this kind");
+    n_vocab_ = llama_vocab_n_tokens(llama_model_get_vocab(model));
+    n_streams_ = is_unified ? 1 : n_sequences;
+  }
+  ~Context() { llama_free(context_); }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // Rows behind `depth` tokens of each sequence.
+  void Run(int n_sequences, int depth, int n_rows, bool all_logits) {
+    Batch batch(n_rows * n_sequences);
+    for (int sequence = 0; sequence < n_sequences; ++sequence) {
+      for (int row = 0; row < n_rows; ++row) {
+        const auto token = static_cast<llama_token>(int64_t{depth + row} * 7919 % n_vocab_);
+        batch.Add(token, depth + row, sequence, all_logits || row + 1 == n_rows);
+      }
+    }
+    if (llama_decode(context_, batch.Get()) != 0) Fail("llama_decode failed");
+    llama_synchronize(context_);
+  }
+
+  void Forget(int sequence, int n_kept) { llama_memory_seq_rm(Memory(), sequence, n_kept, -1); }
+
+  std::vector<uint8_t> Save() {
+    std::vector<uint8_t> state(llama_state_seq_get_size(context_, 0));
+    state.resize(llama_state_seq_get_data(context_, state.data(), state.size(), 0));
+    return state;
+  }
+
+  // A state of one stream. Behind two words the format has the number of streams, and each begins
+  // with the number of its cells.
+  void Load(std::vector<uint8_t> state, int sequence) {
+    const auto n_streams = static_cast<uint32_t>(n_streams_);
+    std::memcpy(state.data() + 2 * sizeof(uint32_t), &n_streams, sizeof(n_streams));
+    state.resize(state.size() + (n_streams - 1) * sizeof(uint32_t));  // no cells in the others
+    if (llama_state_seq_set_data(context_, state.data(), state.size(), sequence) == 0) {
+      Fail("llama.cpp refused a state of its own");
+    }
+  }
+
+  // The cells of `from`, moved by n_positions, join sequence `to` of the same buffer.
+  void Append(int from, int to, int n_positions) {
+    llama_memory_seq_add(Memory(), from, -1, -1, n_positions);
+    llama_memory_seq_cp(Memory(), from, to, -1, -1);
+    Forget(from, -1);
+  }
+
+ private:
+  llama_memory_t Memory() { return llama_get_memory(context_); }
+
+  llama_context* context_ = nullptr;
+  int n_vocab_ = 0;
+  int n_streams_ = 1;
+};
+
 class Peer {
  public:
   explicit Peer(const Options& options) : options_(options) {
@@ -70,106 +142,67 @@ class Peer {
     params.n_gpu_layers = 0;
     model_ = llama_model_load_from_file(options.model.c_str(), params);
     if (model_ == nullptr) Fail("llama.cpp cannot load " + options.model);
-    n_vocab_ = llama_vocab_n_tokens(llama_model_get_vocab(model_));
   }
 
   void Open(int n_sequences, int n_tokens) {
-    if (context_ != nullptr) llama_free(context_);
-    llama_context_params params = llama_context_default_params();
-    params.n_seq_max = static_cast<uint32_t>(n_sequences);
-    params.kv_unified = n_sequences == 1;  // what llama.cpp advises for unrelated sequences
-    params.n_ctx = static_cast<uint32_t>(n_sequences * n_tokens);
-    params.n_threads = params.n_threads_batch = options_.n_threads;
-    params.type_k = params.type_v = options_.kv_type == "q8_0" ? GGML_TYPE_Q8_0 : GGML_TYPE_F16;
-    params.flash_attn_type =
-        options_.is_flash ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
-    context_ = llama_init_from_model(model_, params);
-    if (context_ == nullptr) Fail("llama.cpp cannot make a context of this kind");
+    context_.reset();  // its memory first
+    context_ = std::make_unique<Context>(model_, options_, n_sequences, n_tokens,
+                                         /*is_unified=*/n_sequences == 1);
     n_sequences_ = n_sequences;
     n_tokens_ = n_tokens;
     depth_ = 0;
   }
 
   void SetDepth(int depth) {
-    if (context_ == nullptr || depth > n_tokens_) Fail("there is no room for this depth");
-    if (depth > depth_) Restore();
-    if (depth < depth_) Forget(0, depth);
-    depth_ = std::min(depth, depth_);
-    const bool is_longer = depth > depth_;
-    while (depth_ < depth) {
-      const int n_rows = std::min(kBatchRows, depth - depth_);
-      Run(n_rows, /*all_logits=*/false, /*n_sequences=*/1);
-      depth_ += n_rows;
+    if (!context_ || depth > n_tokens_) Fail("there is no room for this depth");
+    if (depth > depth_) {
+      MakePrompt(depth);
+      for (int sequence = 0; sequence < n_sequences_; ++sequence) context_->Load(prompt_, sequence);
     }
-    if (is_longer && depth >= kWorthKeeping) Keep();
-    for (int sequence = 1; sequence < n_sequences_; ++sequence) {
-      Forget(sequence, 0);
-      llama_memory_seq_cp(llama_get_memory(context_), 0, sequence, -1, -1);
-    }
+    depth_ = depth;
+    for (int sequence = 0; sequence < n_sequences_; ++sequence) context_->Forget(sequence, depth);
   }
 
   double Pass(int n_rows, bool all_logits) {
-    if (context_ == nullptr || depth_ + n_rows > n_tokens_) Fail("there is no room for these rows");
+    if (!context_ || depth_ + n_rows > n_tokens_) Fail("there is no room for these rows");
     const auto begin = std::chrono::steady_clock::now();
-    Run(n_rows, all_logits, n_sequences_);
+    context_->Run(n_sequences_, depth_, n_rows, all_logits);
     const double seconds = SecondsSince(begin);
-    for (int sequence = 0; sequence < n_sequences_; ++sequence) Forget(sequence, depth_);
+    for (int sequence = 0; sequence < n_sequences_; ++sequence) context_->Forget(sequence, depth_);
     return seconds;
   }
 
  private:
-  llama_token TokenAt(int position) const {
-    return static_cast<llama_token>(int64_t{position} * 7919 % n_vocab_);
-  }
-
-  void Run(int n_rows, bool all_logits, int n_sequences) {
-    Batch batch(n_rows * n_sequences);
-    for (int sequence = 0; sequence < n_sequences; ++sequence) {
-      for (int row = 0; row < n_rows; ++row) {
-        batch.Add(TokenAt(depth_ + row), depth_ + row, sequence, all_logits || row + 1 == n_rows);
-      }
+  // prompt_ then holds at least `depth` tokens.
+  void MakePrompt(int depth) {
+    if (n_prompt_ >= depth) return;
+    const int n_pieces = (depth + kBatchRows - 1) / kBatchRows;
+    Context maker(model_, options_, 2, (n_pieces + 2) * kBatchRows, /*is_unified=*/true);
+    if (piece_.empty()) {
+      maker.Run(1, 0, kBatchRows, /*all_logits=*/false);
+      piece_ = maker.Save();
+    } else {
+      maker.Load(piece_, 0);
     }
-    if (llama_decode(context_, batch.Get()) != 0) Fail("llama_decode failed");
-    llama_synchronize(context_);
-  }
-
-  void Forget(int sequence, int n_kept) {
-    llama_memory_seq_rm(llama_get_memory(context_), sequence, n_kept, -1);
-  }
-
-  // The kept prompt in place of a shorter one. A file that is missing, or of another build, is
-  // none.
-  void Restore() {
-    std::vector<llama_token> tokens(static_cast<size_t>(n_tokens_));
-    size_t n_kept = 0;
-    std::FILE* file = std::fopen(options_.state_file.c_str(), "rb");
-    if (file == nullptr) return;
-    std::fclose(file);
-    if (llama_state_seq_load_file(context_, options_.state_file.c_str(), 0, tokens.data(),
-                                  tokens.size(), &n_kept) == 0) {
-      Forget(0, 0);
-      n_kept = 0;
+    for (int i = 1; i < n_pieces; ++i) {
+      maker.Load(piece_, 1);
+      maker.Append(1, 0, i * kBatchRows);
     }
-    depth_ = static_cast<int>(n_kept);
-  }
-
-  void Keep() const {
-    std::vector<llama_token> tokens;
-    for (int i = 0; i < depth_; ++i) tokens.push_back(TokenAt(i));
-    const std::string unfinished = options_.state_file + ".unfinished";
-    if (llama_state_seq_save_file(context_, unfinished.c_str(), 0, tokens.data(), tokens.size()) !=
-        0) {
-      std::rename(unfinished.c_str(), options_.state_file.c_str());
-    }
+    maker.Run(1, n_pieces * kBatchRows, 1, /*all_logits=*/false);  // keys turn when something runs
+    maker.Forget(0, depth);
+    prompt_ = maker.Save();
+    n_prompt_ = depth;
   }
 
   Options options_;
   llama_model* model_ = nullptr;
-  llama_context* context_ = nullptr;
-  int n_vocab_ = 0;
+  std::unique_ptr<Context> context_;
   int n_sequences_ = 0;
   int n_tokens_ = 0;  // room of each sequence
   int depth_ = 0;
+  std::vector<uint8_t> piece_;   // state of the first kBatchRows tokens
+  std::vector<uint8_t> prompt_;  // state of the deepest prompt made so far
+  int n_prompt_ = 0;
 };
 
 void Answer(Peer& peer, const std::string& line) {
@@ -202,10 +235,10 @@ void LogErrors(ggml_log_level level, const char* text, void*) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) Fail("llama_peer MODEL KV_TYPE FLASH_ATTENTION THREADS STATE_FILE");
+  if (argc != 5) Fail("llama_peer MODEL KV_TYPE FLASH_ATTENTION THREADS");
   llama_log_set(LogErrors, nullptr);
   llama_backend_init();
-  Peer peer({argv[1], argv[2], std::string(argv[3]) == "on", std::atoi(argv[4]), argv[5]});
+  Peer peer({argv[1], argv[2], std::string(argv[3]) == "on", std::atoi(argv[4])});
   std::printf("{\"engine\": \"llama.cpp\", \"kv\": \"%s\", \"flash\": \"%s\"}\n", argv[2], argv[3]);
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) Answer(peer, line);

@@ -8,7 +8,6 @@ PREFILL_ROWS = 512
 DEPTHS = [0, 2048, 7500, 16000, 32000]
 DEEP = 7500          # verifies and sessions are measured here, "8k" in the summary
 PEER_DEPTH_MAX = 16000
-PEER_ALL_KINDS_MAX = 8000  # deeper, the peer's prefill takes many minutes: its best kind alone
 VERIFY_ROWS = [8, 16, 32, 64]
 SESSIONS = [4, 8]
 COMPRESSED = ["snapkv:keep=0.5+kivi:bits=4", "snapkv:keep=0.25+kivi:bits=4", "kivi:bits=4",
