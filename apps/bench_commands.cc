@@ -80,10 +80,10 @@ class BenchCommands {
     if (!n_sequences) return tl::unexpected(n_sequences.error());
     const auto n_tokens = words.NextInt("the tokens of a sequence", 1);
     if (!n_tokens) return tl::unexpected(n_tokens.error());
-    sequences_.reset();  // its memory first
     auto made = TimedSequences::Create(*machine_.model, *machine_.kernels, *machine_.team,
                                        {*n_sequences, *n_tokens, kMaxPassRows});
     if (!made) return tl::unexpected(made.error());
+    if (sequences_) VC_RETURN_IF_ERROR((*made)->TakeTokens(*sequences_));
     sequences_ = std::move(*made);
     return Json::object();
   }

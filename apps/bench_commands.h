@@ -5,7 +5,7 @@
 // It first says what it is. Then each line is a command, and is answered by one line of JSON, an
 // object; {"error": sentence} if it could not be carried out.
 //
-//   open SEQUENCES TOKENS    makes room for sequences of so many tokens; they are empty
+//   open SEQUENCES TOKENS    makes room for sequences of so many tokens
 //   depth N                  brings each sequence to N tokens: {seconds}
 //   pass ROWS last|all       runs rows behind each sequence and forgets them, with logits of the
 //                            last row or of all: {seconds, and what it cost}

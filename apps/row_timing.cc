@@ -95,22 +95,26 @@ Status TimedSequences::SetDepth(int depth) {
     }
     first.Commit(n_rows);
   }
-  return CopyFirst();
+  for (const auto& kv : std::span(kvs_).subspan(1)) {
+    VC_RETURN_IF_ERROR(Copy(first, depth, *kv));
+  }
+  return {};
 }
 
-Status TimedSequences::CopyFirst() {
-  const kv::FullKv& first = *kvs_.front();
-  for (const auto& kv : std::span(kvs_).subspan(1)) {
-    kv->Truncate(0);
-    VC_RETURN_IF_ERROR(kv->Reserve(room_.n_tokens));
-    for (int block = 0; block < BlockCount(first.Length()); ++block) {
-      for (int layer = 0; layer < first.Shape().n_layers; ++layer) {
-        const auto bytes = first.BlockBytes(block, layer);
-        std::memcpy(kv->NewBlockBytes(block, layer).data(), bytes.data(), bytes.size());
-      }
+Status TimedSequences::TakeTokens(const TimedSequences& former) {
+  return Copy(*former.kvs_.front(), std::min(former.Depth(), room_.n_tokens), *kvs_.front());
+}
+
+Status TimedSequences::Copy(const kv::FullKv& from, int n_tokens, kv::FullKv& to) {
+  to.Truncate(0);
+  VC_RETURN_IF_ERROR(to.Reserve(room_.n_tokens));
+  for (int block = 0; block < BlockCount(n_tokens); ++block) {
+    for (int layer = 0; layer < from.Shape().n_layers; ++layer) {
+      const auto bytes = from.BlockBytes(block, layer);
+      std::memcpy(to.NewBlockBytes(block, layer).data(), bytes.data(), bytes.size());
     }
-    kv->Commit(first.Length());
   }
+  to.Commit(n_tokens);
   return {};
 }
 

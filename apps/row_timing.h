@@ -43,6 +43,9 @@ class TimedSequences {
                                                         const kernels::KernelTable& kernels,
                                                         ThreadTeam& team, const Room& room);
 
+  // The first sequence begins as the first of `former` does, as far as there is room: no prefill.
+  // Requires: the same model; this one is empty.
+  Status TakeTokens(const TimedSequences& former);
   // The first sequence is prefilled or forgets; the others are copies of it in memory of their own.
   // Errors: kInvalidArgument without room for `depth`; kDataLoss if the model computes no numbers.
   Status SetDepth(int depth);
@@ -64,7 +67,8 @@ class TimedSequences {
   int ChunkRows() const;  // rows of one sequence in one pass
   bool Run(std::span<const std::unique_ptr<kv::FullKv>> kvs, int n_rows, model::LogitRows logits);
   PassTiming TimeChunks(int n_rows, model::LogitRows logits, bool is_measuring);
-  Status CopyFirst();
+  // `to` then holds the first n_tokens of `from` in blocks of its own.
+  Status Copy(const kv::FullKv& from, int n_tokens, kv::FullKv& to);
 
   const model::Model& model_;
   Room room_;

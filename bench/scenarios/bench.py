@@ -82,7 +82,7 @@ def measure_group(run, group, budget_s):
     say(f"{run.name}: {group.sessions} x depth {group.depth}")
     peers = run.peers_for(group)
     for engine in (run.ours, *peers):
-        engine.open(group.sessions, run.context, group.depth)
+        engine.open(group.sessions, group.room, group.depth)
     run.look_at_limits()
     for one in group.passes:
         ours, theirs, cost = measure_pass(run, peers, one, budget_s)

@@ -46,7 +46,7 @@ for line in sys.stdin:
 
 
 class Figures(unittest.TestCase):
-    GROUP = plan.Group(1, 100, ())
+    GROUP = plan.Group(1, 100, 200, ())
     COST = {"weight_bytes": 4e9, "kv_bytes": 1e9, "matrix_macs": 1e9, "attention_macs": 4e9}
     CEILINGS = {"read_bytes_per_s": 1e10, "macs_per_s": 1e10}
 
@@ -147,7 +147,8 @@ class Plan(unittest.TestCase):
         for context in (1024, 8192, 32768):
             for group in plan.groups(context):
                 for one in group.passes:
-                    self.assertLessEqual(group.depth + one.rows, context)
+                    self.assertLessEqual(group.depth + one.rows, group.room)
+                self.assertLessEqual(group.room, context)
         self.assertEqual([group.depth for group in plan.groups(1024)], [0])
         self.assertIn(16000, [group.depth for group in plan.groups(32768)])
 

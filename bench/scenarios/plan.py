@@ -26,6 +26,7 @@ class Group:
     """Passes over sequences of one depth."""
     sessions: int
     depth: int
+    room: int  # tokens of each session; what has it already need not be made anew
     passes: tuple
     parts: tuple = ()  # rows of the passes that are taken apart
 
@@ -58,7 +59,7 @@ class Answers:
 
 def groups(context, depths=None, is_quick=False):
     """The passes that fit the context, in ascending depth."""
-    depths = [depth for depth in depths or DEPTHS if depth + PREFILL_ROWS <= context]
+    depths = [depth for depth in sorted(depths or DEPTHS) if depth + PREFILL_ROWS <= context]
     if is_quick:
         depths = [depth for depth in depths if depth <= DEEP]
     planned = []
@@ -68,9 +69,10 @@ def groups(context, depths=None, is_quick=False):
             passes.append(Pass("prefill", PREFILL_ROWS, "last"))
         if depth == DEEP:
             passes += [Pass("verify", rows, "all") for rows in VERIFY_ROWS]
-        planned.append(Group(1, depth, tuple(passes), (1, 32)))
+        planned.append(Group(1, depth, depths[-1] + PREFILL_ROWS, tuple(passes), (1, 32)))
     if DEEP in depths:
-        planned += [Group(n, DEEP, (Pass("decode", 1, "all"),)) for n in SESSIONS]
+        planned += [Group(n, DEEP, DEEP + PREFILL_ROWS, (Pass("decode", 1, "all"),))
+                    for n in SESSIONS]
     return planned
 
 

@@ -52,6 +52,19 @@ TEST_F(TimedSequencesTest, EverySequenceHoldsWhatTheFirstHolds) {
   }
 }
 
+TEST_F(TimedSequencesTest, TokensTakenOverAreThoseThatWerePrefilled) {
+  const auto one = Make(1, 64);
+  ASSERT_TRUE(one->SetDepth(300).has_value());
+  const auto two = Make(2, 64);
+  ASSERT_TRUE(two->TakeTokens(*one).has_value());
+  EXPECT_EQ(two->Depth(), 300);
+  for (const int depth : {280, 330}) {
+    ASSERT_TRUE(one->SetDepth(depth).has_value());
+    ASSERT_TRUE(two->SetDepth(depth).has_value());
+    EXPECT_TRUE(SameBits(Logits(*two, 1, LogitRows::kAll), Logits(*one, 1, LogitRows::kAll)));
+  }
+}
+
 TEST_F(TimedSequencesTest, ChunksOfRowsAreTheSameRowsAndAreForgotten) {
   const auto whole = Make(1, 120);
   const auto chunked = Make(2, 50);  // 25 rows of each sequence a pass
