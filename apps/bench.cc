@@ -182,9 +182,12 @@ void AddBench(CLI::App& app, Chosen& chosen) {
   constexpr int kDepthMax = 1 << 24;
   constexpr int kRowsMax = 512;
   const auto options = std::make_shared<BenchOptions>();
-  CLI::App& command =
-      AddCommand(app, "bench", "times prefill, decoding and verifying by depth",
-                 [options, &chosen] { chosen = [options] { return Bench(*options); }; });
+  CLI::App& command = AddCommand(app, "bench", "times prefill, decoding and verifying by depth",
+                                 [options, &chosen] {
+                                   // A command of its own, below, has come first.
+                                   if (!chosen) chosen = [options] { return Bench(*options); };
+                                 });
+  AddBenchAcceptance(command, chosen);
   AddMachineOptions(command, options->machine);
   AddIntList(command, {"--depths", "N,...", "tokens of KV before the rows"}, {0, kDepthMax},
              options->depths);

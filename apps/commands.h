@@ -21,6 +21,7 @@ using Chosen = std::function<int()>;
 
 void AddRun(CLI::App& app, Chosen& chosen);
 void AddBench(CLI::App& app, Chosen& chosen);
+void AddBenchAcceptance(CLI::App& bench, Chosen& chosen);  // a command of bench
 void AddDoctor(CLI::App& app, Chosen& chosen);
 void AddInspect(CLI::App& app, Chosen& chosen);
 

@@ -168,6 +168,23 @@ void AddIntList(CLI::App& app, const Flag& flag, IntRange range, std::vector<int
             });
 }
 
+void AddNumberList(CLI::App& app, const Flag& flag, NumberRange range,
+                   std::vector<double>& values) {
+  AddOption(app, flag, fmt::format("{}", fmt::join(values, ",")),
+            [flag, range, &values](const CLI::results_t& given) {
+              values.clear();
+              for (const std::string& text : CLI::detail::split(given.back(), ',')) {
+                const auto number = ParseNumber(text);
+                if (!number || !(*number > range.min && *number <= range.max)) {
+                  Refuse(fmt::format("{} takes numbers above {} and up to {}, not '{}'",
+                                     LongName(flag), range.min, range.max, text));
+                }
+                values.push_back(*number);
+              }
+              return true;
+            });
+}
+
 void AddRepeated(CLI::App& app, const Flag& flag, std::vector<std::string>& values) {
   AddOption(app, flag, "", [&values](const CLI::results_t& given) {
     values = given;

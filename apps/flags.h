@@ -59,6 +59,8 @@ void AddNumber(CLI::App& app, const Flag& flag, NumberRange range, float& value)
 void AddBytes(CLI::App& app, const Flag& flag, size_t& value);
 // A comma-separated list of whole numbers.
 void AddIntList(CLI::App& app, const Flag& flag, IntRange range, std::vector<int>& values);
+// The same of numbers above `range.min` and up to `range.max`.
+void AddNumberList(CLI::App& app, const Flag& flag, NumberRange range, std::vector<double>& values);
 // May be given several times; every value is kept.
 void AddRepeated(CLI::App& app, const Flag& flag, std::vector<std::string>& values);
 

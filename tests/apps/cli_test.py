@@ -72,8 +72,8 @@ class Help(Folder):
                 self.assertAlmostEqual(float(shown), actual(report), 5, flag)
 
     def test_every_command_explains_itself(self):
-        for command in ("run", "bench", "doctor", "inspect"):
-            code, out, err = call(command, "--help")
+        for command in ("run", "bench", "bench acceptance", "doctor", "inspect"):
+            code, out, err = call(*command.split(), "--help")
             self.assertEqual((code, err), (0, ""), command)
             self.assertIn("Usage", out)
         self.assertEqual(call("--help")[0], 0)
@@ -161,6 +161,17 @@ class Usage(Folder):
     def test_bench_refuses_what_its_model_cannot_hold(self):
         self.assert_refused(call("bench", "-m", self.model, "--depths", "4000"), 2, "2048")
         self.assert_refused(call("bench", "-m", self.model, "--rows", "0"), 2, "'0'")
+
+    def test_bench_acceptance_refuses_what_it_cannot_measure(self):
+        def acceptance(*arguments):
+            return call("bench", "acceptance", "-m", self.model, *arguments)
+        text = self.folder / "text.txt"
+        text.write_text("hello " * 50)
+        self.assert_refused(acceptance(), 2, "-f FILE")
+        self.assert_refused(acceptance("-f", text, "--compressor", "nope"), 2, "snapkv")
+        self.assert_refused(acceptance("-f", text, "--keep", "0.5,0"), 2, "'0'", "above 0")
+        self.assert_refused(acceptance("-f", text, "--bits", "5"), 2, "8, 4, 2")
+        self.assert_refused(acceptance("-f", text, "-n", "4000"), 2, "2048")
 
 
 class Answers(Folder):
@@ -376,6 +387,29 @@ class OtherCommands(Folder):
         for result in report["results"]:
             self.assertGreater(result["tokens_per_s"], 0)
             self.assertGreater(result["read_share"], 0)
+
+    def test_bench_acceptance_measures_every_compressor_on_every_text(self):
+        texts = [self.folder / name for name in ("one.txt", "two.txt")]
+        for text in texts:
+            text.write_text(f"{text.name} " * 30)
+        code, out, err = call("bench", "acceptance", "-m", self.model, "-f", texts[0],
+                              "-f", texts[1], "--compressor", "identity", "--compressor",
+                              "streaming", "--keep", "0.5", "--bits", "16,8", "--draft-len", "2,4",
+                              "-n", "12", "--json", "-")
+        self.assertEqual(code, 0, err)
+        report = json.loads(out)
+        self.assertEqual([text["file"] for text in report["texts"]], [str(text) for text in texts])
+        streaming = "streaming:keep=0.5,sinks=4,budget=uniform"
+        for text in report["texts"]:
+            seen = [(result["compressor"], result["draft_len"]) for result in text["results"]]
+            self.assertEqual(seen, [("identity", 2), ("identity", 4), (streaming, 2),
+                                    (streaming, 4), (streaming + "+kivi:bits=8", 2),
+                                    (streaming + "+kivi:bits=8", 4)])
+            self.assertEqual(text["results"][1]["accepted"], 4)
+            self.assertEqual(text["results"][1]["agreement"], 1)
+            for result in text["results"]:
+                self.assertGreater(result["kept"], 0)
+                self.assertGreater(result["rounds"], 0)
 
     def test_doctor_names_paths_speeds_and_the_self_test(self):
         code, out, err = call("doctor")

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Writes measured acceptance into docs/compressors.md, between its two markers.
+
+    vericache bench acceptance ... --json FILE      per model, or per model and text
+    acceptance_table.py FILE...                     replaces what was there
+
+A line is the mean over a model's texts, except that each has its own column of accepted tokens.
+Lines are sorted by the bytes that a token of the answer costs.
+"""
+
+import collections
+import json
+import pathlib
+import sys
+
+PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "compressors.md"
+BEGIN = "<!-- measured: written by tools/acceptance_table.py -->"
+END = "<!-- end of what was measured -->"
+# What a spec says for every method alike, or by default: left out in the table.
+SILENT = ("budget=uniform", "window=64", "window=256", "kernel=5", "sinks=4", "recent=0.5",
+          "recent=64", "chunk=64", "r=0.25", "dr=0.025", "rmin=0.1")
+
+
+def short_spec(spec):
+    """The spec without what goes without saying."""
+    stages = []
+    for stage in spec.split("+"):
+        name, _, pairs = stage.partition(":")
+        said = [pair for pair in pairs.split(",") if pair and pair not in SILENT]
+        stages.append(name + (":" + ",".join(said) if said else ""))
+    return "+".join(stages)
+
+
+def read_share(result, text, weight_bytes):
+    """Bytes read per token of the answer, of those of plain decoding: weights and KV, each draft
+    row and each verify once."""
+    plain = weight_bytes + text["kv_full_bytes"]
+    draft = weight_bytes + result["kv_bytes"]
+    return (result["draft_len"] * draft + plain) / (result["accepted"] + 1) / plain
+
+
+def rows_of(report):
+    """[(spec, draft length, accepted per text, means)], the cheapest first."""
+    cells = collections.defaultdict(list)
+    for text in report["texts"]:
+        for result in text["results"]:
+            result = {**result, "reads": read_share(result, text, report["weight_bytes"])}
+            cells[short_spec(result["compressor"]), result["draft_len"]].append(result)
+    rows = []
+    for (spec, draft_len), results in cells.items():
+        means = {key: sum(result[key] for result in results) / len(results)
+                 for key in ("agreement", "kl", "kept", "reads", "prefill_share")}
+        rows.append((spec, draft_len, [result["accepted"] for result in results], means))
+    return sorted(rows, key=lambda row: row[3]["reads"])
+
+
+def joined(reports):
+    """Reports of one run that was made text by text, or method by method, as one."""
+    together = {}
+    for report in reports:
+        same = json.dumps({**report, "texts": None})
+        texts = together.setdefault(same, {**report, "texts": []})["texts"]
+        for text in report["texts"]:
+            known = next((other for other in texts if other["file"] == text["file"]), None)
+            if known:
+                known["results"].extend(text["results"])
+            else:
+                texts.append(text)
+    return list(together.values())
+
+
+def table_of(report):
+    names = [pathlib.Path(text["file"]).stem for text in report["texts"]]
+    yield (f"**{report['model']}**, {report['date']}, version {report['version']}, "
+           f"{report['cpu']}, `{report['isa']}`, {report['threads']} threads; prompts of "
+           + ", ".join(f"{text['prompt_tokens']} ({name})"
+                       for name, text in zip(names, report["texts"])) + " tokens.")
+    yield ""
+    yield ("`vericache bench acceptance -m " + report["model"]
+           + "".join(f" -f {text['file']}" for text in report["texts"])
+           + f" -n {report['predict']} ...`")
+    yield ""
+    yield ("| compressor | draft | " + " | ".join(names)
+           + " | agreement | KL | kept | reads | of prefill |")
+    yield "|---" * (7 + len(names)) + "|"
+    for spec, draft_len, accepted, means in rows_of(report):
+        yield (f"| `{spec}` | {draft_len} | " + " | ".join(f"{x:.1f}" for x in accepted)
+               + f" | {means['agreement']:.3f} | {means['kl']:.3f} | {means['kept']:.2f} | "
+               + f"{means['reads']:.2f} | {100 * means['prefill_share']:.0f} % |")
+
+
+def with_tables(page, reports):
+    """The page with the tables of the reports between its markers."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    if not rest or END not in rest:
+        sys.exit(f"{PAGE}: no '{BEGIN}' with '{END}' behind it")
+    parts = ["\n".join(table_of(report)) for report in joined(reports)]
+    return before + BEGIN + "\n\n" + "\n\n".join(parts) + "\n\n" + END + after
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    reports = [json.loads(pathlib.Path(name).read_text()) for name in sys.argv[1:]]
+    PAGE.write_text(with_tables(PAGE.read_text(), reports))
+
+
+if __name__ == "__main__":
+    main()
