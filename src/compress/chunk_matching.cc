@@ -1,46 +1,12 @@
 #include "compress/chunk_matching.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <utility>
+
+#include "compress/key_cosines.h"
 
 namespace vericache::compress {
 namespace {
-
-constexpr int kDotsAtOnce = 4;
-
-// Dots of one key with a few others at once: they share the loop. Keys are encoded so that no dot
-// of two of them reaches 2^31; keys so tiny that their norm was lost wrap around, as in attention.
-void DotFew(const int16_t* a, const int16_t* const (&b)[kDotsAtOnce], int head_dim,
-            int32_t (&dots)[kDotsAtOnce]) {
-  const int16_t* b0 = b[0];
-  const int16_t* b1 = b[1];
-  const int16_t* b2 = b[2];
-  const int16_t* b3 = b[3];
-  uint32_t sums[kDotsAtOnce] = {};
-  for (int dim = 0; dim < head_dim; ++dim) {
-    sums[0] += static_cast<uint32_t>(a[dim] * b0[dim]);
-    sums[1] += static_cast<uint32_t>(a[dim] * b1[dim]);
-    sums[2] += static_cast<uint32_t>(a[dim] * b2[dim]);
-    sums[3] += static_cast<uint32_t>(a[dim] * b3[dim]);
-  }
-  for (int i = 0; i < kDotsAtOnce; ++i) dots[i] = static_cast<int32_t>(sums[i]);
-}
-
-// 1 / |codes| of every key of the middle, 0 for a zero key. Codes alone give the cosine: the steps
-// of two keys cancel.
-std::vector<double> InverseLengths(const kv::HeadSlots& slots, const Middle& middle) {
-  std::vector<double> inverses;
-  inverses.reserve(static_cast<size_t>(middle.end - middle.begin));
-  for (int slot = middle.begin; slot < middle.end; ++slot) {
-    const int16_t* key = slots.KeyCodes(slot);
-    int64_t square = 0;
-    for (int dim = 0; dim < slots.head_dim; ++dim) square += key[dim] * key[dim];
-    inverses.push_back(square > 0 ? 1.0 / std::sqrt(static_cast<double>(square)) : 0.0);
-  }
-  return inverses;
-}
 
 // A centroid under way: sums weighted by degree, in binary64.
 class Cluster {
@@ -83,10 +49,8 @@ class Cluster {
 }  // namespace
 
 std::vector<MergePair> MatchChunks(const kv::HeadSlots& slots, const Middle& middle) {
-  const std::vector<double> inverses = InverseLengths(slots, middle);
-  const auto inverse_of = [&](int slot) {
-    return inverses[static_cast<size_t>(slot - middle.begin)];
-  };
+  constexpr int kAtOnce = KeyCosines::kAtOnce;
+  const KeyCosines cosines(slots);
   std::vector<MergePair> pairs;
   for (int begin = middle.begin; begin < middle.end; begin += middle.chunk) {
     const int end = std::min(begin + middle.chunk, middle.end);
@@ -94,18 +58,15 @@ std::vector<MergePair> MatchChunks(const kv::HeadSlots& slots, const Middle& mid
     const int last_b = begin + 1 + (end - begin - 2) / 2 * 2;
     for (int a = begin; a < end; a += 2) {
       MergePair best{.a = a, .b = -1};
-      for (int first_b = begin + 1; first_b < end; first_b += 2 * kDotsAtOnce) {
-        const int16_t* keys[kDotsAtOnce];
-        int32_t dots[kDotsAtOnce];
-        for (int i = 0; i < kDotsAtOnce; ++i) {
-          keys[i] = slots.KeyCodes(std::min(first_b + 2 * i, last_b));
-        }
-        DotFew(slots.KeyCodes(a), keys, slots.head_dim, dots);
-        for (int b = first_b; b <= std::min(first_b + 2 * (kDotsAtOnce - 1), last_b); b += 2) {
-          const double cosine = dots[(b - first_b) / 2] * inverse_of(b) * inverse_of(a);
-          if (best.b >= 0 && cosine <= best.cosine) continue;
-          best.b = b;
-          best.cosine = cosine;
+      for (int first_b = begin + 1; first_b < end; first_b += 2 * kAtOnce) {
+        int b[kAtOnce];
+        double of_b[kAtOnce];
+        for (int i = 0; i < kAtOnce; ++i) b[i] = std::min(first_b + 2 * i, last_b);
+        cosines.Of(a, b, of_b);
+        for (int i = 0; i < kAtOnce; ++i) {  // one that comes twice is not better than itself
+          if (best.b >= 0 && of_b[i] <= best.cosine) continue;
+          best.b = b[i];
+          best.cosine = of_b[i];
         }
       }
       pairs.push_back(best);

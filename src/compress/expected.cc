@@ -22,6 +22,7 @@
 #include "base/exact_math.h"
 #include "compress/keep_best.h"
 #include "compress/method.h"
+#include "compress/value_length.h"
 
 namespace vericache::compress {
 namespace {
@@ -106,13 +107,6 @@ void AddSoftmax(const std::vector<double>& z, const kv::HeadSlots& slots, int be
     sum += weights[i];
   }
   for (size_t i = first; i < scores.size(); ++i) scores[i] += weights[i] / sum;
-}
-
-double ValueLength(const kv::HeadSlots& slots, int slot) {
-  const int16_t* value = slots.ValueCodes(slot);
-  int64_t square = 0;
-  for (int dim = 0; dim < slots.head_dim; ++dim) square += value[dim] * value[dim];
-  return slots.At(slot).value_step * std::sqrt(static_cast<double>(square));
 }
 
 class Expected final : public Compressor {

@@ -20,6 +20,8 @@ namespace vericache::compress {
   METHOD(kExpected)        \
   METHOD(kKnorm)           \
   METHOD(kKeyDiff)         \
+  METHOD(kMerge)           \
+  METHOD(kD2o)             \
   METHOD(kKivi)            \
   METHOD(kCentroid)        \
   METHOD(kHostile)

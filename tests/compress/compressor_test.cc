@@ -32,7 +32,9 @@ std::vector<std::string> AllSpecs() {
        "snapkv:keep=0.25+kivi:bits=4", "centroid:keep=0.5+kivi:bits=4",
        "streaming+centroid:keep=0.25,recent=4", "hostile+kivi:bits=8", "centroid:budget=layer",
        "streaming:budget=layer", "h2o:keep=0.3,window=5,recent=0", "tova:keep=0.05,budget=layer",
-       "knorm:keep=0.3,budget=head+tova", "centroid+keydiff:budget=head"});
+       "knorm:keep=0.3,budget=head+tova", "centroid+keydiff:budget=head",
+       "merge:keep=0.3,base=snapkv,reach=2,budget=head", "merge+d2o:keep=0.25",
+       "d2o:budget=layer"});
   for (const char* name : {"snapkv", "h2o", "expected", "knorm", "keydiff"}) {
     for (const char* budget : {"layer", "head"}) {
       specs.push_back(fmt::format("{}:keep=0.25,budget={}+kivi:bits=4", name, budget));
@@ -116,8 +118,9 @@ PROPERTY(Compressor, HoldsItsShareOfTheTokens, 10) {
   const int n_kept = static_cast<int>(keep * options.kv.n_tokens);
   for (const char* form :
        {"streaming:keep={}", "snapkv:keep={}", "centroid:keep={},recent=8", "h2o:keep={}",
-        "tova:keep={}", "expected:keep={}", "knorm:keep={}", "keydiff:keep={}",
-        "snapkv:keep={}+kivi:bits=4", "streaming:keep=1+centroid:keep={},recent=8"}) {
+        "tova:keep={}", "expected:keep={}", "knorm:keep={}", "keydiff:keep={}", "merge:keep={}",
+        "d2o:keep={}", "snapkv:keep={}+kivi:bits=4",
+        "streaming:keep=1+centroid:keep={},recent=8"}) {
     const std::string spec = fmt::format(fmt::runtime(form), keep);
     const kv::PackedKv packed = Compress(spec, random.All());
     EXPECT_EQ(packed.Head(0, 0).n_slots, n_kept) << spec;

@@ -1,4 +1,4 @@
-// Goal: methods keep what the papers' formulas keep, as computed by other hands.
+// Goal: methods keep, and blend, what the papers' formulas do, as computed by other hands.
 // Method: the vectors of tools/golden/compress_vectors.py (numpy), whose choices are decisive.
 
 #include <gtest/gtest.h>
@@ -23,6 +23,7 @@ struct Golden {
     std::string spec;
     int head = 0;
     std::vector<Position> positions;
+    std::vector<float> keys, values;  // [kept, dim] of methods that blend; empty for others
   };
   std::vector<Kept> kept;
 };
@@ -60,6 +61,10 @@ Golden ReadGolden() {
     } else if (word == "kept") {
       Golden::Kept& kept = golden.kept.back();
       for (int position = 0; line >> position;) kept.positions.emplace_back(position);
+    } else if (word == "bk" || word == "bv") {
+      Golden::Kept& kept = golden.kept.back();
+      std::vector<float>& blended = word == "bk" ? kept.keys : kept.values;
+      for (int x = 0; line >> x;) blended.push_back(static_cast<float>(x) / 1000.0f);
     }
   }
   return golden;
@@ -76,6 +81,23 @@ Hints HintsOf(const Golden& golden) {
     hints.window.positions.emplace_back(i);
   }
   return hints;
+}
+
+void ExpectBlended(const kv::HeadSlots& got, const Golden::Kept& want) {
+  const auto dims = static_cast<size_t>(got.head_dim);
+  ASSERT_EQ(want.keys.size(), static_cast<size_t>(got.Count()) * dims) << want.spec;
+  ASSERT_EQ(want.values.size(), want.keys.size()) << want.spec;
+  std::vector<float> key(dims);
+  std::vector<float> value(dims);
+  for (int slot = 0; slot < got.Count(); ++slot) {
+    got.Key(slot, key.data());
+    got.Value(slot, value.data());
+    for (size_t dim = 0; dim < dims; ++dim) {
+      const size_t at = static_cast<size_t>(slot) * dims + dim;
+      ASSERT_NEAR(key[dim], want.keys[at], 1e-3) << want.spec << " slot " << slot;
+      ASSERT_NEAR(value[dim], want.values[at], 1e-3) << want.spec << " slot " << slot;
+    }
+  }
 }
 
 TEST(Golden, MethodsKeepWhatTheFormulasKeep) {
@@ -95,11 +117,13 @@ TEST(Golden, MethodsKeepWhatTheFormulasKeep) {
   source->Commit(golden.n_tokens);
   const Hints hints = HintsOf(golden);
   const Job job{.source = &*source, .hints = &hints, .end = Position{golden.n_tokens}};
-  EXPECT_EQ(golden.kept.size(), 12u);
+  EXPECT_EQ(golden.kept.size(), 16u);
   for (const Golden::Kept& kept : golden.kept) {
-    EXPECT_EQ(testing_support::Compress(kept.spec, job).Head(0, kept.head).positions,
-              kept.positions)
+    const kv::PackedKv packed = testing_support::Compress(kept.spec, job);
+    ASSERT_EQ(packed.Head(0, kept.head).positions, kept.positions)
         << kept.spec << " head " << kept.head;
+    if (kept.keys.empty()) continue;
+    ExpectBlended(testing_support::SlotsOf(packed, 0, kept.head, golden.n_tokens), kept);
   }
 }
 

@@ -36,7 +36,7 @@ TEST(Registry, MakesEveryListedMethodByItsName) {
     EXPECT_EQ(made->Spec(), with_defaults);
   }
   for (const std::string_view name : {"identity", "streaming", "snapkv", "h2o", "tova", "expected",
-                                      "knorm", "keydiff", "kivi", "centroid"}) {
+                                      "knorm", "keydiff", "merge", "d2o", "kivi", "centroid"}) {
     EXPECT_EQ(names.count(name), 1u) << name;
   }
   EXPECT_EQ(names.count("hostile"), 0u);
@@ -75,7 +75,8 @@ TEST(Registry, RefusesWhatDoesNotExistWithWhatDoes) {
   for (const std::string_view spec :
        {"streaming:keep=0", "knorm:keep=0", "keydiff:keep=-0.5", "h2o:recent=2", "tova:keep=2",
         "knorm:sinks=-1", "streaming:keep=1.5", "snapkv:window=65", "kivi:bits=3",
-        "centroid:chunk=1", "centroid:r=1.1", ""}) {
+        "centroid:chunk=1", "centroid:r=1.1", "merge:base=tova", "merge:keep=0", "d2o:reach=0",
+        ""}) {
     const auto made = MakeCompressor(spec);
     ASSERT_FALSE(made.has_value()) << spec;
     EXPECT_EQ(made.error().code, ErrorCode::kInvalidArgument);

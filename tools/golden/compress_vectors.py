@@ -20,6 +20,7 @@ import numpy as np
 PINNED = "2.4.6"
 N, HEADS, GROUP, DIM, WINDOW, SINKS = 48, 2, 2, 16, 12, 4
 MARGIN = 4e-3
+COSINE_MARGIN = 2e-4
 KEEP = 0.5
 
 
@@ -86,6 +87,46 @@ METHODS = {
 }
 
 
+def nearest(k, kept, evicted):
+    """[evicted] which kept key is most like each evicted one, how much, and how decisively."""
+    unit = k / np.linalg.norm(k, axis=1, keepdims=True)
+    cosines = unit[evicted] @ unit[kept].T
+    two_best = np.sort(cosines, axis=1)[:, -2:]
+    return cosines.argmax(axis=1), cosines.max(axis=1), (two_best[:, 1] - two_best[:, 0]).min()
+
+
+def merge(k, v, kept, evicted):
+    """Keys and values kept, and how decisively: values blended by similarity and relative norm."""
+    target, cosine, margin = nearest(k, kept, evicted)
+    norms = np.linalg.norm(v, axis=1)
+    into = norms[np.array(kept)[target]]
+    weights = np.maximum(cosine, 0) * norms[evicted] / (norms[evicted] + into)
+    sums, total = v[kept].copy(), np.ones(len(kept))
+    np.add.at(sums, target, weights[:, None] * v[evicted])
+    np.add.at(total, target, weights)
+    return k[kept], sums / total[:, None], min(margin, np.abs(cosine).min())
+
+
+def d2o(k, v, kept, evicted):
+    """The same: keys and values blended by exp(similarity), where it is above its mean."""
+    target, cosine, margin = nearest(k, kept, evicted)
+    weights = np.where(cosine >= cosine.mean(), np.exp(cosine), 0.0)
+    total = np.full(len(kept), np.e)
+    np.add.at(total, target, weights)
+    blended = []
+    for x in (k, v):
+        sums = np.e * x[kept]
+        np.add.at(sums, target, weights[:, None] * x[evicted])
+        blended.append(sums / total[:, None])
+    return *blended, min(margin, np.abs(cosine - cosine.mean()).min())
+
+
+BLENDS = {
+    f"merge:keep=0.5,base=knorm,reach={N}": (knorm, merge),
+    f"d2o:keep=0.5,window={WINDOW},recent=0.5,reach={N}": (h2o, d2o),
+}
+
+
 def choose(scores, n_sinks, n_recent):
     """Kept positions, and how decisively."""
     middle = np.arange(n_sinks, N - n_recent)
@@ -117,6 +158,18 @@ def lines_of(seed):
                 return None
             lines.append(f"method {spec} {head}")
             lines.append("kept " + " ".join(str(p) for p in kept))
+    for spec, (method, blend) in BLENDS.items():
+        for head in range(HEADS):
+            kept, margin = choose(*method(q, k, v, head))
+            evicted = [t for t in range(N) if t not in kept]
+            keys, values, cosine_margin = blend(k[head], v[head], kept, evicted)
+            if margin < MARGIN or cosine_margin < COSINE_MARGIN:
+                return None
+            lines.append(f"method {spec} {head}")
+            lines.append("kept " + " ".join(str(p) for p in kept))
+            for letters, blended in (("bk", keys), ("bv", values)):
+                lines += [f"{letters} " + " ".join(str(round(x * 1000)) for x in vector)
+                          for vector in blended]
     return lines
 
 
