@@ -64,26 +64,4 @@ Result<Generation> Generate(engine::Engine& engine, decode::Request request, con
   return generation;
 }
 
-std::string_view FinishReasonName(decode::FinishReason reason) {
-  switch (reason) {
-    case decode::FinishReason::kNone:
-      return "none";
-    case decode::FinishReason::kEos:
-      return "eos";
-    case decode::FinishReason::kStop:
-      return "stop";
-    case decode::FinishReason::kLength:
-      return "length";
-    case decode::FinishReason::kContext:
-      return "context";
-    case decode::FinishReason::kGrammar:
-      return "grammar";
-    case decode::FinishReason::kCancelled:
-      return "cancelled";
-    case decode::FinishReason::kError:
-      return "error";
-  }
-  return "none";
-}
-
 }  // namespace vericache::apps

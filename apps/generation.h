@@ -44,7 +44,4 @@ Result<Generation> Collect(engine::Stream& stream, const Watcher& watcher);
 Result<Generation> Generate(engine::Engine& engine, decode::Request request, const Watcher& watcher,
                             Interrupts& interrupts);
 
-// "stop", "length", ...: as in the JSON and the summary.
-std::string_view FinishReasonName(decode::FinishReason reason);
-
 }  // namespace vericache::apps

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "apps/request_names.h"
+#include "apps/sampling_json.h"
 #include "kernels/numerics.h"
 
 namespace vericache::apps {
@@ -16,59 +18,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view ModeName(decode::Mode mode) {
-  switch (mode) {
-    case decode::Mode::kFull:
-      return "full";
-    case decode::Mode::kLossy:
-      return "lossy";
-    case decode::Mode::kVerified:
-      return "verified";
-  }
-  return "";
-}
-
-std::string_view DrafterName(decode::DrafterKind drafter) {
-  switch (drafter) {
-    case decode::DrafterKind::kKv:
-      return "kv";
-    case decode::DrafterKind::kNgram:
-      return "ngram";
-    case decode::DrafterKind::kBoth:
-      return "both";
-  }
-  return "";
-}
-
 Json TokenIds(const std::vector<TokenId>& tokens) {
   Json ids = Json::array();
   for (const TokenId token : tokens) ids.push_back(token.value);
   return ids;
-}
-
-// 0.8f as 0.8: the shortest number that is this float, as the user wrote it.
-double Shortest(float number) { return std::stod(fmt::format("{}", number)); }
-
-Json SamplingObject(const decode::SamplingParams& sampling) {
-  const model::FilterParams& filters = sampling.filters;
-  return {{"seed", sampling.seed},
-          {"temperature", Shortest(sampling.temperature)},
-          {"top_k", filters.top_k},
-          {"top_p", Shortest(filters.top_p)},
-          {"min_p", Shortest(filters.min_p)},
-          {"typical_p", Shortest(filters.typical_p)},
-          {"top_n_sigma", Shortest(filters.top_n_sigma)},
-          {"xtc_probability", Shortest(sampling.xtc.probability)},
-          {"xtc_threshold", Shortest(sampling.xtc.threshold)},
-          {"repeat_penalty", Shortest(filters.repeat_penalty)},
-          {"repeat_last_n", filters.penalty_last_n},
-          {"presence_penalty", Shortest(filters.presence_penalty)},
-          {"frequency_penalty", Shortest(filters.frequency_penalty)},
-          {"dry_multiplier", Shortest(filters.dry_multiplier)},
-          {"dry_base", Shortest(filters.dry_base)},
-          {"dry_allowed_length", filters.dry_allowed_length},
-          {"dry_penalty_last_n", filters.dry_last_n},
-          {"grammar", filters.grammar}};
 }
 
 Json LogprobsArray(const std::vector<decode::TokenLogprobs>& logprobs) {
@@ -111,7 +64,7 @@ std::string JsonReport(const RunReport& report) {
                  {"isa", report.facts.isa},
                  {"threads", report.facts.n_threads},
                  {"numerics", kernels::kNumericsRevision},
-                 {"sampling", SamplingObject(request.sampling)},
+                 {"sampling", SamplingToJson(request.sampling)},
                  {"prompt_tokens", stats.prompt_tokens},
                  {"reused_tokens", stats.reused_tokens},
                  {"tokens", TokenIds(generation.tokens)},

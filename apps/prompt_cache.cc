@@ -1,22 +1,11 @@
 #include "apps/prompt_cache.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 
 namespace vericache::apps {
-
-Status CheckPromptCache(const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  if (::access(folder.c_str(), W_OK) == 0) return {};
-  return MakeError(ErrorCode::kNotFound, "cannot write '{}': {}", path, std::strerror(errno));
-}
 
 Result<std::shared_ptr<const decode::KeptKv>> ReadPromptCache(engine::Engine& engine,
                                                               const std::string& path) {

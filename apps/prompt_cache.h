@@ -10,10 +10,6 @@
 
 namespace vericache::apps {
 
-// Whether the file could be written at the end, as far as that can be told at the beginning.
-// Errors: kNotFound with the reason.
-Status CheckPromptCache(const std::string& path);
-
 // The KV in the file; null if there is none yet. A damaged one, or one too large for the budget, is
 // as good as none: the user is told, and the prompt is prefilled anew (I9).
 // Errors: kInvalidArgument for a file that we did not write, or wrote for another model.

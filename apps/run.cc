@@ -16,12 +16,15 @@
 #include "apps/interrupts.h"
 #include "apps/json_report.h"
 #include "apps/model_path.h"
+#include "apps/output_file.h"
 #include "apps/progress.h"
 #include "apps/prompt.h"
 #include "apps/prompt_cache.h"
+#include "apps/run_log.h"
 #include "apps/run_options.h"
 #include "apps/summary.h"
 #include "compress/registry.h"
+#include "kernels/numerics.h"
 
 namespace vericache::apps {
 namespace {
@@ -90,6 +93,19 @@ Result<Comparison> Compare(Setup& setup, const Generation& verified, Interrupts&
   return comparison;
 }
 
+Status WriteLog(const std::string& path, const Setup& setup, const Generation& generation) {
+  RunLog log{.model = setup.facts.model,
+             .fingerprint = setup.engine->GetModel().Fingerprint(),
+             .numerics = kernels::kNumericsRevision,
+             .request = setup.request,
+             .tokens = generation.tokens,
+             .text = generation.text,
+             .reason = generation.reason,
+             .logits_hash = generation.stats.logits_hash};
+  if (log.request.mode == decode::Mode::kLossy) log.logits_hash.reset();
+  return ReplaceFile(path, WriteRunLog(log));
+}
+
 // Generates, shows, compares, reports. Returns the exit code.
 Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interrupts) {
   const bool is_quiet = options.json == "-";
@@ -100,6 +116,8 @@ Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interru
   answer.Finish();
   if (!generation) return tl::unexpected(generation.error());
   fmt::print(stderr, "\n{}", Summary(*generation, setup.request));
+  const Status logged =
+      options.log ? WriteLog(*options.log, setup, *generation) : Status();  // whatever follows
   Status cached;
   if (options.prompt_cache) {
     cached = WritePromptCache(*setup.engine, *options.prompt_cache, setup.request, *generation,
@@ -121,6 +139,7 @@ Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interru
                            comparison ? &*comparison : nullptr};
     VC_RETURN_IF_ERROR(WriteReport(*options.json, JsonReport(report)));
   }
+  VC_RETURN_IF_ERROR(logged);
   VC_RETURN_IF_ERROR(cached);
   if (interrupts.WasInterrupted()) return kExitInterrupted;
   return answer.HasFailed() ? kExitBrokenPipe : 0;
@@ -150,9 +169,10 @@ Result<int> StartChat(const RunOptions& options) {
 Result<int> RunChecked(const RunOptions& options) {
   auto request = MakeRequest(options);
   if (!request) return tl::unexpected(request.error());
-  request->hash_logits = options.is_compare;
+  request->hash_logits = options.is_compare || options.log.has_value();
   if (options.json && *options.json != "-") VC_RETURN_IF_ERROR(CheckWritable(*options.json));
-  if (options.prompt_cache) VC_RETURN_IF_ERROR(CheckPromptCache(*options.prompt_cache));
+  if (options.prompt_cache) VC_RETURN_IF_ERROR(CheckReplaceable(*options.prompt_cache));
+  if (options.log) VC_RETURN_IF_ERROR(CheckReplaceable(*options.log));
   if (IsChat(options)) return StartChat(options);
   const auto user_text = ReadUserText(options);
   if (!user_text) return tl::unexpected(user_text.error());

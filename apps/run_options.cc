@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags.h"
+#include "apps/request_names.h"
 #include "compress/registry.h"
 
 namespace vericache::apps {
@@ -71,6 +72,10 @@ void AddModeOptions(CLI::App& app, RunOptions& options) {
                   {"--json", "FILE",
                    "writes one JSON object; - to standard output, which then holds nothing else"},
                   options.json);
+  AddOptionalText(app,
+                  {"--log", "FILE",
+                   "writes what was asked and answered, for vericache verify to compute again"},
+                  options.log);
 }
 
 void AddAnswerOptions(CLI::App& app, RunOptions& options) {
@@ -107,6 +112,10 @@ Status CheckConsistent(const RunOptions& options) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "--logprobs {} shows in the JSON only; add --json FILE", options.n_logprobs);
   }
+  if (options.log == "-") {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "--log takes a file, not -; the answer has standard output");
+  }
   if (options.stop.size() > decode::kMaxStopStrings) {
     return MakeError(ErrorCode::kInvalidArgument, "--stop was given {} times, but {} is the most",
                      options.stop.size(), decode::kMaxStopStrings);
@@ -116,14 +125,6 @@ Status CheckConsistent(const RunOptions& options) {
       return MakeError(ErrorCode::kInvalidArgument, "--stop takes a text that is not empty");
   }
   return {};
-}
-
-Result<decode::Mode> ParseMode(const std::string& name) {
-  if (name == "full") return decode::Mode::kFull;
-  if (name == "lossy") return decode::Mode::kLossy;
-  if (name == "verified") return decode::Mode::kVerified;
-  return MakeError(ErrorCode::kInvalidArgument, "a mode is full, lossy or verified, not '{}'",
-                   name);
 }
 
 decode::DrafterKind ParseDrafter(const std::string& name) {
@@ -167,6 +168,7 @@ Status CheckChat(const RunOptions& options) {
   const char* useless = options.is_raw           ? "--raw"
                         : options.is_compare     ? "--compare"
                         : options.json           ? "--json"
+                        : options.log            ? "--log"
                         : options.prompt_cache   ? "--prompt-cache"
                         : options.n_predict == 0 ? "-n 0"
                                                  : nullptr;

@@ -46,6 +46,7 @@ struct RunOptions {
   std::string draft_len = "auto";
   bool is_compare = false;
   std::optional<std::string> json;  // "-": standard output
+  std::optional<std::string> log;
   std::optional<std::string> prompt_cache;
   SamplingOptions sampling;
   std::vector<std::string> stop;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/request_names.h"
+
 namespace vericache::apps {
 namespace {
 

@@ -7,6 +7,15 @@
 namespace vericache::decode {
 namespace {
 
+Status ValidateTokens(std::string_view name, const std::vector<TokenId>& tokens, int n_vocab) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].value >= 0 && tokens[i].value < n_vocab) continue;
+    return MakeError(ErrorCode::kInvalidArgument, "{} token {} is {}; token ids lie in [0, {})",
+                     name, i, tokens[i].value, n_vocab);
+  }
+  return {};
+}
+
 Status ValidatePrompt(const Request& request, const RequestLimits& limits) {
   if (request.prompt.empty()) {
     return MakeError(ErrorCode::kInvalidArgument, "the prompt is empty");
@@ -18,14 +27,8 @@ Status ValidatePrompt(const Request& request, const RequestLimits& limits) {
                      "be left for the answer",
                      n_prompt, limits.n_context);
   }
-  for (size_t i = 0; i < n_prompt; ++i) {
-    const int32_t id = request.prompt[i].value;
-    if (id < 0 || id >= limits.n_vocab) {
-      return MakeError(ErrorCode::kInvalidArgument,
-                       "prompt token {} is {}; token ids lie in [0, {})", i, id, limits.n_vocab);
-    }
-  }
-  return {};
+  VC_RETURN_IF_ERROR(ValidateTokens("prompt", request.prompt, limits.n_vocab));
+  return ValidateTokens("given", request.given, limits.n_vocab);
 }
 
 // NaN fails every comparison, hence the form !(in range).

@@ -29,6 +29,7 @@ enum class DrafterKind : uint8_t {
   kKv,     // the model over its compressed KV
   kNgram,  // what followed the newest tokens when they occurred before; nothing is compressed
   kBoth,   // what kNgram proposes, as far as kKv agrees, and on from there
+  kGiven,  // Request::given, an answer that is known: a replay
 };
 
 struct SamplingParams {
@@ -49,6 +50,7 @@ struct Request {
   std::vector<TokenId> prompt;  // not empty
   Mode mode = Mode::kVerified;
   DrafterKind drafter = DrafterKind::kKv;
+  std::vector<TokenId> given{};         // of kGiven; nothing else depends on it
   std::string compressor = "identity";  // spec (compress/registry.h)
   std::optional<int> draft_len;         // nullopt: auto
   SamplingParams sampling;
@@ -108,7 +110,8 @@ struct Stats {
 // Whether anything will be compressed for this request.
 inline bool UsesCompressor(const Request& request) {
   return request.mode == Mode::kLossy ||
-         (request.mode == Mode::kVerified && request.drafter != DrafterKind::kNgram);
+         (request.mode == Mode::kVerified &&
+          (request.drafter == DrafterKind::kKv || request.drafter == DrafterKind::kBoth));
 }
 
 // What a model offers to requests.

@@ -21,7 +21,12 @@ constexpr int kWideRows = 16;
 constexpr int kExpectedTokens = 256;
 
 bool LooksUp(const Request& request) {
-  return request.mode == Mode::kVerified && request.drafter != DrafterKind::kKv;
+  return request.mode == Mode::kVerified &&
+         (request.drafter == DrafterKind::kNgram || request.drafter == DrafterKind::kBoth);
+}
+
+bool ReplaysGiven(const Request& request) {
+  return request.mode == Mode::kVerified && request.drafter == DrafterKind::kGiven;
 }
 
 DraftLength MakeDraftLength(const Request& request) {
@@ -30,8 +35,9 @@ DraftLength MakeDraftLength(const Request& request) {
 }
 
 DraftLength MakeLookupLength(const Request& request) {
-  return request.draft_len ? DraftLength::Fixed(*request.draft_len)
-                           : DraftLength::AutoLookup(kMaxAutoDraftLen);
+  if (request.draft_len) return DraftLength::Fixed(*request.draft_len);
+  return ReplaysGiven(request) ? DraftLength::Fixed(kMaxDraftLen)
+                               : DraftLength::AutoLookup(kMaxAutoDraftLen);
 }
 
 std::unique_ptr<Drafter> MakeDrafter(const Request& request, SessionParts& parts) {
@@ -286,8 +292,10 @@ void Session::ObserveRound(const RoundTimes& round) {
 }
 
 void Session::ObserveLookup(const RoundTimes& round) {
-  stats_.looked_up += round.n_drafted;
-  stats_.looked_up_kept += round.n_accepted;
+  if (lookup_) {
+    stats_.looked_up += round.n_drafted;
+    stats_.looked_up_kept += round.n_accepted;
+  }
   RoundTimes observed = round;
   observed.draft_s = 0;  // of a draft by the model that ended before its first token
   lookup_length_.Observe(observed);
@@ -363,7 +371,9 @@ void Session::ChooseStep() {
   if (request_.mode == Mode::kLossy) return ChooseLossyStep();
   const int n_draft = NextDraftLength();
   if (n_draft == 0) {
-    if (lookup_) proposal_ = LookUp(lookup_length_, {}, TokensLeft() - 1);
+    if (lookup_ || ReplaysGiven(request_)) {
+      proposal_ = LookUp(lookup_length_, {}, TokensLeft() - 1);
+    }
     step_ = proposal_.tokens.empty() ? Step::kPlain : Step::kVerify;
   } else if (drafter_->NeedsCompression(full_.Length())) {
     step_ = Step::kCompress;
@@ -412,10 +422,21 @@ bool Session::IsWorthCompressing() {
   return draft_length_.PaysToStart(estimate.start_s, std::min(n_expected, TokensLeft()));
 }
 
+// What the given answer has behind the newest token, if that is its own.
+NgramProposal Session::NextGiven(int n_most) const {
+  const std::vector<TokenId>& given = request_.given;
+  const size_t n_done = tokens_.size() - request_.prompt.size();
+  if (n_done >= given.size() || tokens_.back() != given[n_done - 1]) return {};
+  const size_t n_next = std::min(given.size() - n_done, static_cast<size_t>(n_most));
+  const auto first = given.begin() + static_cast<ptrdiff_t>(n_done);
+  return {.tokens = {first, first + static_cast<ptrdiff_t>(n_next)}, .n_matched = 1};
+}
+
 // Nothing may follow an end of text, so a proposal ends there.
 NgramProposal Session::LookUp(const DraftLength& length, std::span<const TokenId> drafted,
                               int n_most) const {
-  NgramProposal proposal = lookup_->Propose(drafted, std::clamp(n_most, 0, kMaxDraftLen));
+  n_most = std::clamp(n_most, 0, kMaxDraftLen);
+  NgramProposal proposal = lookup_ ? lookup_->Propose(drafted, n_most) : NextGiven(n_most);
   auto& tokens = proposal.tokens;
   const auto n_wanted = static_cast<size_t>(std::max(0, length.Next(proposal.n_matched)));
   if (tokens.size() > n_wanted) tokens.resize(n_wanted);

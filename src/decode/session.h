@@ -7,6 +7,7 @@
 //     │            with drafter kNgram: look up ─► one verify over the full KV ─► ...
 //     │            with kBoth each draft pass runs, and accepts or not, what was looked up; while
 //     │            auto drafts nothing, looked-up tokens are verified as with kNgram
+//     │            with kGiven the draft is a known answer: a replay is a few wide verifies
 //     └ lossy:     compress? ─► rows over the draft KV, unverified
 //
 // A verify runs the pending token and the drafted ones through the full KV. Row i chooses the token
@@ -136,9 +137,11 @@ class Session {
   bool IsWorthCompressing();
   // The tokens to verify: drafted by the model, or looked up. Empty in a plain step.
   std::span<const TokenId> Drafted() const;
-  // What `length` wants of what can be looked up behind the committed tokens and `drafted`.
+  // What `length` wants of what can be looked up behind the committed tokens and `drafted`, or of
+  // the given answer.
   NgramProposal LookUp(const DraftLength& length, std::span<const TokenId> drafted,
                        int n_most) const;
+  NgramProposal NextGiven(int n_most) const;
   void SuggestToDrafter();
   void Finish(FinishReason reason);
   void FailNonFinite(int n_tokens);

@@ -27,7 +27,7 @@ FLAGS = """-m -p -f -n -c -t --temp --top-k --top-p --min-p --seed --mode --comp
     --stop --ignore-eos --logprobs --system-prompt --chat-template --prefill-chunk --fast-kv
     --raw --typical --top-nsigma --xtc-probability --xtc-threshold --repeat-last-n --dry-multiplier
     --dry-base --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --grammar
-    --grammar-file --json-schema --json-schema-file --mirostat --prompt-cache -i""".split()
+    --grammar-file --json-schema --json-schema-file --mirostat --prompt-cache --log -i""".split()
 # A default of `run --help` and where the JSON says what held.
 HELP_DEFAULTS = {
     "--temp": lambda report: report["sampling"]["temperature"],
@@ -72,7 +72,7 @@ class Help(Folder):
                 self.assertAlmostEqual(float(shown), actual(report), 5, flag)
 
     def test_every_command_explains_itself(self):
-        for command in ("run", "bench", "bench acceptance", "doctor", "inspect"):
+        for command in ("run", "verify", "bench", "bench acceptance", "doctor", "inspect"):
             code, out, err = call(*command.split(), "--help")
             self.assertEqual((code, err), (0, ""), command)
             self.assertIn("Usage", out)
@@ -151,7 +151,7 @@ class Usage(Folder):
                 self.assert_refused(self.run_model("-p", "hello", *arguments), 2, *parts)
 
     def test_the_commands_are_listed_for_none_and_for_an_unknown_one(self):
-        self.assert_refused(call(), 2, "run, bench, doctor, inspect")
+        self.assert_refused(call(), 2, "run, verify, bench, doctor, inspect")
         self.assert_refused(call("serve"), 2, "serve")
 
     def test_a_json_file_that_cannot_be_written_is_refused_before_the_work(self):

@@ -36,6 +36,9 @@ TEST(Request, RefusesPromptsThatDoNotFit) {
   ExpectRefused("prompt token 1 is 100", [](Request& r) { r.prompt[1] = TokenId{100}; });
   ExpectRefused("16 tokens; the context holds 16",
                 [](Request& r) { r.prompt.assign(16, TokenId{1}); });
+  ExpectRefused("given token 2 is 100", [](Request& r) {
+    r.given = {TokenId{0}, TokenId{99}, TokenId{100}};
+  });
   Request longest = Valid();
   longest.prompt.assign(15, TokenId{1});
   EXPECT_TRUE(ValidateRequest(longest, kLimits).has_value());
