@@ -63,6 +63,7 @@ class Run:
             self.ceilings[key] = max(self.ceilings.get(key, 0), value)
 
     def peers_for(self, group):
+        """Those that take part: a KV of 32k takes minutes to make, and gigabytes thrice."""
         return self.peers if group.depth <= plan.PEER_DEPTH_MAX else []
 
 
@@ -97,9 +98,9 @@ def measure_answers(run, wanted, folder):
     path = ROOT / wanted.text
     if wanted.text == "documents":
         path = folder / "documents.txt"
-        texts = [*(ROOT / "eval" / "documents").glob("*.txt"), *(ROOT / "eval" / "prompts").glob(
-            "*.txt")]
-        path.write_text("\n\n".join(text.read_text() for text in sorted(texts)))
+        texts = sorted((ROOT / "eval").glob("documents/*.txt"))
+        texts += sorted((ROOT / "eval").glob("prompts/*.txt"))
+        path.write_text("\n\n".join(text.read_text() for text in texts))
     say(f"{run.name}: {wanted.prompts} prompts, prefilling")
     prompts = run.ours.ask(f"prompts {wanted.prompts} {wanted.prompt_tokens} {path}")
     choices = (plan.Choice("full"), *wanted.choices)
@@ -195,4 +196,7 @@ def main(words):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -104,7 +104,7 @@ class Scenario(Folder):
         result = subprocess.run(
             [sys.executable, "-B", ROOT / "bench" / "scenarios" / "bench.py", "--vericache",
              cli_case.BINARY, "--no-peer", "--quick", "-m", self.model, "--depths", "0,64",
-             "--json", path], capture_output=True, text=True, timeout=TIMEOUT_S)
+             "--json", path], capture_output=True, text=True, timeout=4 * TIMEOUT_S)
         self.assertEqual(result.returncode, 0, result.stderr)
         report = json.loads(path.read_text())
         self.assertEqual(report["summary"], {})  # its keys belong to other models
