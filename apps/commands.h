@@ -25,6 +25,8 @@ void AddBenchAcceptance(CLI::App& bench, Chosen& chosen);  // a command of bench
 void AddDoctor(CLI::App& app, Chosen& chosen);
 void AddInspect(CLI::App& app, Chosen& chosen);
 void AddVerify(CLI::App& app, Chosen& chosen);
+void AddPerplexity(CLI::App& app, Chosen& chosen);
+void AddDrift(CLI::App& app, Chosen& chosen);
 
 // Says on stderr what went wrong, in one sentence after the command's name, and gives the exit
 // code: 2 for a value that can never be right (kInvalidArgument), 1 otherwise. A reader that went

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "apps/measures.h"
 #include "apps/summary.h"
 
 namespace vericache::apps {
@@ -24,10 +23,7 @@ std::string Line(const Generation& row, const Generation& full, std::string_view
 }  // namespace
 
 std::optional<int> Comparison::FirstDifference(const Generation& a, const Generation& b) {
-  const auto [in_a, in_b] =
-      std::mismatch(a.tokens.begin(), a.tokens.end(), b.tokens.begin(), b.tokens.end());
-  if (in_a == a.tokens.end() && in_b == b.tokens.end()) return std::nullopt;
-  return static_cast<int>(in_a - a.tokens.begin());
+  return apps::FirstDifference(a.tokens, b.tokens);
 }
 
 bool Comparison::IsIdentical() const {

@@ -16,7 +16,7 @@
 namespace vericache::apps {
 namespace {
 
-constexpr const char* kCommands = "run, verify, bench, doctor, inspect";
+constexpr const char* kCommands = "run, verify, drift, perplexity, bench, doctor, inspect";
 
 // CLI11's refusals in our words: what was given, what is right, where to read more.
 std::string Sentence(const CLI::ParseError& error, const std::string& command) {
@@ -48,7 +48,9 @@ int Main(int argc, char** argv) {
   std::function<int()> command;
   bool wants_version = false;
   app.add_flag("--version", wants_version, "prints version, build and instruction sets");
-  for (const auto add : {AddRun, AddVerify, AddBench, AddDoctor, AddInspect}) add(app, command);
+  for (const auto add :
+       {AddRun, AddVerify, AddDrift, AddPerplexity, AddBench, AddDoctor, AddInspect})
+    add(app, command);
   app.require_subcommand(0, 1);
   app.footer("vericache COMMAND --help explains a command.");
   try {

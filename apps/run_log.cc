@@ -8,7 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "apps/comparison.h"
+#include "apps/measures.h"
 #include "apps/request_names.h"
 #include "apps/sampling_json.h"
 #include "apps/version.h"
@@ -143,9 +143,7 @@ decode::Request ReplayOf(const RunLog& log) {
 }
 
 Verdict Judge(const RunLog& log, const Generation& replay) {
-  Generation recorded;
-  recorded.tokens = log.tokens;
-  Verdict verdict{.first_difference = Comparison::FirstDifference(recorded, replay),
+  Verdict verdict{.first_difference = FirstDifference(log.tokens, replay.tokens),
                   .is_same_end = true,
                   .are_logits_same = true};
   if (verdict.first_difference) return verdict;

@@ -13,25 +13,6 @@ constexpr int kTokensMax = 1 << 24;  // longer than any context; keeps sums of c
 constexpr int kThreadsMax = 1024;
 constexpr int kPrefillChunkMax = 4096;  // rows of one pass: activations of one are some KB each
 
-void AddPromptOptions(CLI::App& app, RunOptions& options) {
-  AddOptionalText(app, {"-p,--prompt", "TEXT", "the question, or with --raw the prompt as it is"},
-                  options.prompt);
-  AddOptionalText(
-      app, {"-f,--file", "FILE", "a document, placed before the question; - reads standard input"},
-      options.file);
-  AddOptionalText(app, {"--system-prompt", "TEXT", "the system message"}, options.system_prompt);
-  AddOptionalText(app,
-                  {"--chat-template", "JINJA",
-                   "a chat template, or a file that holds one, in place of the model's own"},
-                  options.chat_template);
-  AddSwitch(app, "-i,--interactive",
-            "a chat; -p and -f give its first message. The default on a terminal without either",
-            options.is_interactive);
-  AddSwitch(app, "--raw", "no chat template: the text is the prompt", options.is_raw);
-  AddInt(app, {"-n,--predict", "N", "tokens to generate; -1 until the end, 0 prefill only"},
-         {-1, kTokensMax}, options.n_predict);
-}
-
 void AddEngineOptions(CLI::App& app, RunOptions& options) {
   AddInt(app, {"-c,--ctx-size", "N", "context in tokens; 0 as trained"}, {0, kTokensMax},
          options.n_context);
@@ -145,9 +126,28 @@ void AddMachineOptions(CLI::App& app, MachineOptions& options) {
             {"auto", "ref", "avx2", "avx512", "avx512vnni"}, options.isa);
 }
 
+void AddPromptOptions(CLI::App& app, RunOptions& options) {
+  AddOptionalText(app, {"-p,--prompt", "TEXT", "the question, or with --raw the prompt as it is"},
+                  options.prompt);
+  AddOptionalText(
+      app, {"-f,--file", "FILE", "a document, placed before the question; - reads standard input"},
+      options.file);
+  AddOptionalText(app, {"--system-prompt", "TEXT", "the system message"}, options.system_prompt);
+  AddOptionalText(app,
+                  {"--chat-template", "JINJA",
+                   "a chat template, or a file that holds one, in place of the model's own"},
+                  options.chat_template);
+  AddSwitch(app, "--raw", "no chat template: the text is the prompt", options.is_raw);
+  AddInt(app, {"-n,--predict", "N", "tokens to generate; -1 until the end, 0 prefill only"},
+         {-1, kTokensMax}, options.n_predict);
+}
+
 void AddRunOptions(CLI::App& app, RunOptions& options) {
   AddMachineOptions(app, options.machine);
   AddPromptOptions(app, options);
+  AddSwitch(app, "-i,--interactive",
+            "a chat; -p and -f give its first message. The default on a terminal without either",
+            options.is_interactive);
   AddModeOptions(app, options);
   AddSamplingOptions(app, options.sampling);
   AddAnswerOptions(app, options);

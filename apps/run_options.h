@@ -54,6 +54,8 @@ struct RunOptions {
   int n_logprobs = -1;
 };
 
+// What is asked, and how many tokens the answer may have.
+void AddPromptOptions(CLI::App& app, RunOptions& options);
 void AddRunOptions(CLI::App& app, RunOptions& options);
 
 engine::EngineOptions MakeEngineOptions(const RunOptions& options, const std::string& model_path);
