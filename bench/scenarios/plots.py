@@ -49,9 +49,10 @@ def plot_parts(report, folder):
     figure, axes = pyplot.subplots(figsize=(8, 5))
     labels = [f"{row['model']}\n{row['rows']} at {row['depth']}" for row in rows]
     below = [0.0] * len(rows)
-    for part in rows[0]["parts_ms"]:
+    colours = pyplot.get_cmap("tab20").colors  # more than there are parts
+    for part, colour in zip(rows[0]["parts_ms"], colours):
         shares = [row["parts_ms"][part] / sum(row["parts_ms"].values()) for row in rows]
-        axes.bar(labels, shares, bottom=below, label=part)
+        axes.bar(labels, shares, bottom=below, label=part, color=colour)
         below = [a + b for a, b in zip(below, shares)]
     axes.set(ylabel="share of the step")
     axes.tick_params(axis="x", labelsize=6)
