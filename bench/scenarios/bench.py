@@ -24,9 +24,9 @@ import report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FETCH = ROOT / "third_party" / "fetch.py"
-ROUNDS_MAX = 11     # the first one warms up
-PASS_S, PASS_QUICK_S = 20.0, 4.0  # for all rounds of one row, both engines
-PARTS_ROUNDS = 5
+TURNS_MAX = 11      # the first one warms up
+PASS_S, PASS_QUICK_S = 20.0, 4.0  # for all turns of one row, both engines
+PARTS_TURNS = 5
 START = time.monotonic()
 
 
@@ -68,10 +68,10 @@ class Run:
 
 
 def measure_pass(run, peers, one, budget_s):
-    """Rounds of one pass each, until the time is up. Returns (our seconds, the peers', cost)."""
+    """Turns of one pass each, until the time is up. Returns (our seconds, the peers', cost)."""
     ours, theirs, cost = [], {peer.name: [] for peer in peers}, None
     begin = time.monotonic()
-    while len(ours) < ROUNDS_MAX and (not ours or time.monotonic() - begin < budget_s):
+    while len(ours) < TURNS_MAX and (not ours or time.monotonic() - begin < budget_s):
         cost = run.ours.run_pass(one.rows, one.logits)
         ours.append(cost.pop("seconds"))
         for peer in peers:
@@ -90,7 +90,7 @@ def measure_group(run, group, budget_s):
         run.add(figures.pass_row(group, one, ours, cost, theirs))
     for rows in group.parts:
         cost = run.ours.run_pass(rows, "all")
-        answers = [run.ours.ask(f"parts {rows} all") for _ in range(PARTS_ROUNDS)]
+        answers = [run.ours.ask(f"parts {rows} all") for _ in range(PARTS_TURNS)]
         run.add(figures.parts_row(group, rows, answers, cost))
 
 
@@ -105,9 +105,9 @@ def measure_answers(run, wanted, folder):
     prompts = run.ours.ask(f"prompts {wanted.prompts} {wanted.prompt_tokens} {path}")
     choices = (plan.Choice("full"), *wanted.choices)
     answers = {choice: [] for choice in choices}
-    for number in range(wanted.rounds):
+    for number in range(wanted.turns):
         for choice in choices:
-            say(f"{run.name}: round {number + 1} of {wanted.rounds}, {choice.name}")
+            say(f"{run.name}: turn {number + 1} of {wanted.turns}, {choice.name}")
             answers[choice].append(run.ours.ask(
                 f"answer {choice.mode} {choice.drafter} {choice.compressor} {wanted.tokens}"))
     for choice in choices:

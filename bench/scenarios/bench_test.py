@@ -50,7 +50,7 @@ class Figures(unittest.TestCase):
     COST = {"weight_bytes": 4e9, "kv_bytes": 1e9, "matrix_macs": 1e9, "attention_macs": 4e9}
     CEILINGS = {"read_bytes_per_s": 1e10, "macs_per_s": 1e10}
 
-    def test_the_first_round_warms_up_and_counts_only_alone(self):
+    def test_the_first_turn_warms_up_and_counts_only_alone(self):
         self.assertEqual(figures.settled([9.0, 1.0, 2.0]), [1.0, 2.0])
         self.assertEqual(figures.settled([9.0]), [9.0])
 
@@ -66,7 +66,7 @@ class Figures(unittest.TestCase):
         one = plan.Pass("verify", 8, "all")
         row = figures.pass_row(self.GROUP, one, [9.0, 1.0, 3.0, 2.0], self.COST,
                                {"a": [8.0, 4.0, 4.0], "b": [1.0, 5.0, 5.0]})
-        self.assertEqual((row["ms"], row["rounds"], row["tokens_per_s"]), (2000, 3, 4))
+        self.assertEqual((row["ms"], row["turns"], row["tokens_per_s"]), (2000, 3, 4))
         self.assertEqual((row["peer"], row["peer_ms"], row["ratio"]), ("a", 4000, 2))
         self.assertAlmostEqual(row["gb_per_s"], 2.5)
 
@@ -88,7 +88,7 @@ class Figures(unittest.TestCase):
         return {"tokens_per_s": 10, "decode_s": decode_s, "compress_s": compress_s, "accepted": 6,
                 "rounds": 2, "tokens": [list(row) for row in tokens]}
 
-    def test_a_speedup_is_the_median_of_rounds_and_identity_holds_in_all(self):
+    def test_a_speedup_is_the_median_of_turns_and_identity_holds_in_all(self):
         wanted = plan.Answers(1, 7000, "documents", 64, 3, ())
         full = [self.answer(4.0), self.answer(8.0), self.answer(6.0)]
         own = [self.answer(2.0, 1.0), self.answer(2.0, 1.0), self.answer(2.0, 1.0)]
@@ -122,16 +122,16 @@ class Summary(unittest.TestCase):
     def test_answers(self):
         def answer(**values):
             return self.row(kind="answer", mode="verified", drafter="kv", text="documents",
-                            prompt_tokens=7000, rounds=5, speedup=1.0, speedup_decode_only=1.0,
+                            prompt_tokens=7000, turns=5, speedup=1.0, speedup_decode_only=1.0,
                             **{"tokens": 256}) | values
-        rows = [answer(sessions=8, rounds=2, speedup_decode_only=1.4),
-                answer(sessions=8, rounds=2, speedup_decode_only=1.5),
-                answer(sessions=8, rounds=2, speedup_decode_only=9.0, prompt_tokens=100),
-                answer(sessions=8, rounds=2, speedup_decode_only=9.0, mode="lossy"),
-                answer(speedup=0.98), answer(speedup=0.5, rounds=4)]
+        rows = [answer(sessions=8, turns=2, speedup_decode_only=1.4),
+                answer(sessions=8, turns=2, speedup_decode_only=1.5),
+                answer(sessions=8, turns=2, speedup_decode_only=9.0, prompt_tokens=100),
+                answer(sessions=8, turns=2, speedup_decode_only=9.0, mode="lossy"),
+                answer(speedup=0.98), answer(speedup=0.5, turns=4)]
         self.assertEqual(figures.summary(rows, {}),
                          {"verified_speedup_b8_8k": 1.5, "never_slower_min": 0.98})
-        edit = answer(model="qwen2.5-coder-1.5b", drafter="ngram", text="eval/edit.txt", rounds=1,
+        edit = answer(model="qwen2.5-coder-1.5b", drafter="ngram", text="eval/edit.txt", turns=1,
                       speedup=3.0)
         self.assertEqual(figures.summary([edit, edit], {}), {})
         self.assertEqual(figures.summary([edit] * 3, {}), {"ngram_speedup_edit": 3.0})
@@ -165,7 +165,7 @@ class WholeRun(unittest.TestCase):
         self.model.write_text("")
         bench.fetch = lambda *words: str(self.played)
         engines.REST_S = 0
-        bench.PASS_QUICK_S = float("inf")  # the number of rounds does not depend on the machine
+        bench.PASS_QUICK_S = float("inf")  # the number of turns does not depend on the machine
 
     def run_bench(self, *words):
         """Returns (exit status, what it printed)."""
@@ -181,7 +181,7 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(status, 0)
         result = json.loads(path.read_text())
         decode = figures.find(result["rows"], kind="decode", depth=7500, sessions=8)
-        self.assertEqual((decode["peer"], decode["rounds"]), ("llama.cpp kv=f16 fa=off", 10))
+        self.assertEqual((decode["peer"], decode["turns"]), ("llama.cpp kv=f16 fa=off", 10))
         self.assertAlmostEqual(decode["ratio"], 4)
         lossy = figures.find(result["rows"], kind="answer", mode="lossy")
         self.assertEqual((lossy["speedup"], lossy["identical"]), (1.6, False))

@@ -5,7 +5,7 @@ import statistics
 
 EDIT_TASKS_MIN = 3
 STARTUP_BYTES = 1e9
-NEVER_SLOWER_ROUNDS_MIN = 5
+NEVER_SLOWER_TURNS_MIN = 5
 
 
 def spread(samples):
@@ -19,7 +19,7 @@ def settled(samples):
 
 
 def best_peer(samples):
-    """{kind: seconds of each round} -> (the kind with the least median, its samples)."""
+    """{kind: seconds of each turn} -> (the kind with the least median, its samples)."""
     kind = min(samples, key=lambda name: statistics.median(samples[name]))
     return kind, samples[kind]
 
@@ -34,11 +34,11 @@ def limit_seconds(cost, ceilings):
 
 
 def pass_row(group, one, ours, cost, peers):
-    """One row of the report. ours: seconds of each round; peers: the same by kind, maybe empty."""
+    """One row of the report. ours: seconds of each turn; peers: the same by kind, maybe empty."""
     ours = settled(ours)
     seconds = statistics.median(ours)
     row = {"kind": one.kind, "depth": group.depth, "rows": one.rows, "sessions": group.sessions,
-           "ms": seconds * 1e3, "spread": spread(ours), "rounds": len(ours),
+           "ms": seconds * 1e3, "spread": spread(ours), "turns": len(ours),
            "tokens_per_s": one.rows * group.sessions / seconds,
            "gb_per_s": (cost["weight_bytes"] + cost["kv_bytes"]) / seconds / 1e9, "cost": cost}
     if peers:
@@ -70,11 +70,11 @@ def with_limits(row, ceilings):
 
 
 def answer_row(plan, choice, prompt_tokens, own, full):
-    """own, full: what the engine answered in each round, in turn."""
+    """own, full: what the engine answered in each turn."""
     row = {"kind": "answer", "sessions": plan.prompts, "prompt_tokens": prompt_tokens,
            "text": plan.text, "mode": choice.mode, "drafter": choice.drafter,
            "compressor": choice.compressor, "name": choice.name, "tokens": plan.tokens,
-           "rounds": len(own), "tokens_per_s": statistics.median(a["tokens_per_s"] for a in own),
+           "turns": len(own), "tokens_per_s": statistics.median(a["tokens_per_s"] for a in own),
            "spread": spread([a["decode_s"] for a in own])}
     if choice.mode == "full":
         return row
@@ -141,7 +141,7 @@ def answer_summary(rows, smol, large):
              if row["model"] == large and row["drafter"] == "ngram" and "edit" in row["text"]]
     if len(edits) >= EDIT_TASKS_MIN:
         result["ngram_speedup_edit"] = statistics.median(edits)
-    cells = [row["speedup"] for row in verified if row["rounds"] >= NEVER_SLOWER_ROUNDS_MIN]
+    cells = [row["speedup"] for row in verified if row["turns"] >= NEVER_SLOWER_TURNS_MIN]
     if cells:
         result["never_slower_min"] = min(cells)
     return result

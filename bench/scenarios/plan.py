@@ -53,7 +53,7 @@ class Answers:
     prompt_tokens: int  # 0: the text is one prompt, as it is
     text: str           # a file of eval/, or "documents"
     tokens: int
-    rounds: int
+    turns: int
     choices: tuple
 
 
