@@ -115,8 +115,8 @@ int main(int argc, char** argv) {
        {"identity", "streaming:keep=0.25", "snapkv:keep=0.25", "snapkv:keep=0.25,budget=head",
         "h2o:keep=0.25", "tova:keep=0.25", "expected:keep=0.25", "knorm:keep=0.25",
         "keydiff:keep=0.25", "merge:keep=0.25", "d2o:keep=0.25", "kivi:bits=8", "kivi:bits=4",
-        "kivi:bits=2", "centroid:keep=0.5", "centroid:keep=0.25", "snapkv:keep=0.25+kivi:bits=4",
-        "centroid:keep=0.5+kivi:bits=4"}) {
+        "kivi:bits=2", "rotated:bits=4", "centroid:keep=0.5", "centroid:keep=0.25",
+        "snapkv:keep=0.25+kivi:bits=4", "centroid:keep=0.5+kivi:bits=4"}) {
     benchmark::RegisterBenchmark((std::string("BM_Compress/") + spec).c_str(), vericache::Compress,
                                  spec)
         ->ArgName("tokens")

@@ -5,6 +5,7 @@
 
 #include "attend/slices.h"
 #include "base/check.h"
+#include "kernels/hadamard.h"
 
 namespace vericache::attend {
 namespace {
@@ -44,6 +45,7 @@ class Attention::Worker {
     int group_idx = -1;
     int kv_head = -1;
     int first_row = -1;
+    bool is_rotated = false;
   };
 
   const Group& GroupOf(const Task& task) const {
@@ -54,7 +56,10 @@ class Attention::Worker {
     return (task.first_row + task.n_rows - 1) / owner_.shape_.Group() + 1;
   }
   void FindSegments(const Task& task);
-  const std::byte* PackQueries(const Task& task, kernels::KvFormat format);
+  kernels::QueryRows QueriesOf(const Task& task) const;
+  // The same, rotated.
+  kernels::QueryRows RotatedQueriesOf(const Task& task);
+  const std::byte* PackQueries(const Task& task, const kv::Segment& segment);
   const std::byte* NextKeys(std::span<const Task> tasks, size_t idx);
   void RunChunk(const Task& task, const std::byte* prefetch, const RowResults& results);
   void WalkChunks(Task task);
@@ -70,6 +75,7 @@ class Attention::Worker {
   std::vector<kv::Segment> segments_;
   std::vector<kv::Segment> next_segments_;
   Packed packed_[kKvFormatCount];
+  AlignedBuffer rotated_queries_;  // kMaxTaskRows rows
   int32_t n_visible_[kMaxTaskRows] = {};
   AlignedBuffer scratch_;
   AlignedBuffer chunk_results_;  // max, sum, out of kMaxTaskRows rows
@@ -83,6 +89,8 @@ Attention::Worker::Worker(Attention& owner) : owner_(owner) {
     packed_[format].queries = AlignedBuffer(kernels.query_bytes(kMaxTaskRows, head_dim));
     scratch_.Ensure(kernels.scratch_bytes(kMaxTaskRows, head_dim));
   }
+  rotated_queries_ =
+      AlignedBuffer(size_t{kMaxTaskRows} * static_cast<size_t>(head_dim) * sizeof(float));
   const size_t n_floats = size_t{kMaxTaskRows} * static_cast<size_t>(head_dim + 2);
   chunk_results_ = AlignedBuffer(n_floats * sizeof(float));
   row_results_ = AlignedBuffer(n_floats * sizeof(float));
@@ -104,24 +112,48 @@ void Attention::Worker::FindSegments(const Task& task) {
   GroupOf(task).kv->Segments(layer_, task.kv_head, segments_);
 }
 
-const std::byte* Attention::Worker::PackQueries(const Task& task, kernels::KvFormat format) {
-  Packed& packed = packed_[static_cast<size_t>(format)];
+kernels::QueryRows Attention::Worker::QueriesOf(const Task& task) const {
+  const HeadShape& shape = owner_.shape_;
+  const size_t stride = static_cast<size_t>(shape.n_heads) * static_cast<size_t>(shape.head_dim);
+  const int first_dim = task.kv_head * shape.Group() * shape.head_dim;
+  return {.q = q_ + static_cast<size_t>(GroupOf(task).first_row) * stride + first_dim,
+          .token_stride = stride,
+          .group = shape.Group(),
+          .first_row = task.first_row,
+          .n_rows = task.n_rows,
+          .head_dim = shape.head_dim};
+}
+
+kernels::QueryRows Attention::Worker::RotatedQueriesOf(const Task& task) {
+  const auto rows = QueriesOf(task);
+  auto* rotated = rotated_queries_.As<float>();
+  const auto head_dim = static_cast<size_t>(rows.head_dim);
+  for (int i = 0; i < rows.n_rows; ++i) {
+    const auto row = static_cast<size_t>(rows.first_row + i);
+    const auto group = static_cast<size_t>(rows.group);
+    float* q = rotated + static_cast<size_t>(i) * head_dim;
+    std::copy_n(rows.q + row / group * rows.token_stride + row % group * head_dim, head_dim, q);
+    kernels::Rotate(q, rows.head_dim);
+  }
+  return {.q = rotated,
+          .token_stride = head_dim,
+          .group = 1,
+          .first_row = 0,
+          .n_rows = rows.n_rows,
+          .head_dim = rows.head_dim};
+}
+
+const std::byte* Attention::Worker::PackQueries(const Task& task, const kv::Segment& segment) {
+  const auto format = static_cast<size_t>(segment.format);
+  Packed& packed = packed_[format];
   if (packed.group_idx != task.group_idx || packed.kv_head != task.kv_head ||
-      packed.first_row != task.first_row) {
-    const HeadShape& shape = owner_.shape_;
-    const size_t stride = static_cast<size_t>(shape.n_heads) * static_cast<size_t>(shape.head_dim);
-    const int first_dim = task.kv_head * shape.Group() * shape.head_dim;
-    owner_.kernels_.attention[static_cast<size_t>(format)].pack_queries(
-        {.q = q_ + static_cast<size_t>(GroupOf(task).first_row) * stride + first_dim,
-         .token_stride = stride,
-         .group = shape.Group(),
-         .first_row = task.first_row,
-         .n_rows = task.n_rows,
-         .head_dim = shape.head_dim},
-        packed.queries.data());
+      packed.first_row != task.first_row || packed.is_rotated != segment.is_rotated) {
+    owner_.kernels_.attention[format].pack_queries(
+        segment.is_rotated ? RotatedQueriesOf(task) : QueriesOf(task), packed.queries.data());
     packed.group_idx = task.group_idx;
     packed.kv_head = task.kv_head;
     packed.first_row = task.first_row;
+    packed.is_rotated = segment.is_rotated;
   }
   return packed.queries.data();
 }
@@ -155,7 +187,7 @@ void Attention::Worker::RunChunk(const Task& task, const std::byte* prefetch,
   owner_.kernels_.attention[static_cast<size_t>(segment.format)].chunk(
       {.head_dim = head_dim,
        .n_rows = task.n_rows,
-       .queries = PackQueries(task, segment.format),
+       .queries = PackQueries(task, segment),
        .runs = SliceSegment(segment, head_dim, begin, n_slots, runs),
        .n_visible = n_visible_,
        .prefetch = prefetch,
@@ -163,6 +195,10 @@ void Attention::Worker::RunChunk(const Task& task, const std::byte* prefetch,
        .max = results.max,
        .sum = results.sum,
        .out = results.out});
+  if (!segment.is_rotated) return;
+  for (int i = 0; i < task.n_rows; ++i) {
+    kernels::Rotate(results.out + static_cast<size_t>(i) * static_cast<size_t>(head_dim), head_dim);
+  }
 }
 
 // Every chunk of every segment, merged in order.

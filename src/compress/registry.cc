@@ -23,6 +23,7 @@ namespace vericache::compress {
   METHOD(kMerge)           \
   METHOD(kD2o)             \
   METHOD(kKivi)            \
+  METHOD(kRotated)         \
   METHOD(kCentroid)        \
   METHOD(kHostile)
 

@@ -6,6 +6,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/check.h"
+#include "kernels/hadamard.h"
 #include "kernels/numerics.h"
 #include "kv/head_view.h"
 #include "kv/slices.h"
@@ -129,14 +130,14 @@ class Scorer {
     const auto& format = kernels_.attention[static_cast<size_t>(chunk.format)];
     packed_.Ensure(format.query_bytes(n_rows, head_dim_));
     scratch_.Ensure(format.scratch_bytes(n_rows, head_dim_));
-    format.pack_queries(
-        {.q = q_,
-         .token_stride = static_cast<size_t>(queries_.n_heads) * static_cast<size_t>(head_dim_),
-         .group = group_,
-         .first_row = first_row,
-         .n_rows = n_rows,
-         .head_dim = head_dim_},
-        packed_.data());
+    CopyQueries(first_row, n_rows, chunk.segment->is_rotated);
+    format.pack_queries({.q = rows_.data(),
+                         .token_stride = static_cast<size_t>(head_dim_),
+                         .group = 1,
+                         .first_row = 0,
+                         .n_rows = n_rows,
+                         .head_dim = head_dim_},
+                        packed_.data());
     int32_t n_visible[kRowsAtOnce];
     for (int i = 0; i < n_rows; ++i) {
       const auto token = static_cast<size_t>((first_row + i) / group_);
@@ -152,6 +153,19 @@ class Scorer {
                    .scratch = scratch_.data()},
                   scores);
     PadRows(chunk.n_slots, n_rows, scores);
+  }
+
+  // The queries of rows in a row, rotated if what they are to meet is.
+  void CopyQueries(int first_row, int n_rows, bool is_rotated) {
+    rows_.clear();
+    const auto dims = static_cast<size_t>(head_dim_);
+    const size_t per_token = static_cast<size_t>(queries_.n_heads) * dims;
+    for (int row = first_row; row < first_row + n_rows; ++row) {
+      const auto token = static_cast<size_t>(row / group_);
+      const float* q = q_ + token * per_token + static_cast<size_t>(row % group_) * dims;
+      rows_.insert(rows_.end(), q, q + dims);
+      if (is_rotated) kernels::Rotate(rows_.data() + rows_.size() - dims, head_dim_);
+    }
   }
 
   // The kernel fills whole sub-blocks only; the passes below read whole chunks.
@@ -181,6 +195,7 @@ class Scorer {
   kv::HeadView view_;
   const float* q_ = nullptr;  // of the first token, first query head of the KV head
   std::vector<Chunk> chunks_;
+  std::vector<float> rows_;  // [n_rows, head_dim]
   AlignedBuffer packed_;
   AlignedBuffer scratch_;
   AlignedBuffer scores_;  // [chunks][kRowsAtOnce][512]

@@ -31,7 +31,9 @@ class SegmentReader {
     } else {
       float key[kernels::kMaxHeadDim];
       float value[kernels::kMaxHeadDim];
-      UnpackSlot({.format = segment_.format, .head_dim = head_dim_}, run, in_run, key, value);
+      UnpackSlot(
+          {.format = segment_.format, .head_dim = head_dim_, .is_rotated = segment_.is_rotated},
+          run, in_run, key, value);
       out.Encode(kernels_, {.key = key, .value = value}, degree, position);
     }
   }

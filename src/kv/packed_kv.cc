@@ -8,15 +8,28 @@
 #include "kv/packed_run.h"
 
 namespace vericache::kv {
+namespace {
 
-PackedHead PackHead(const HeadSlots& slots, kernels::KvFormat format) {
+PackedHead Pack(const HeadSlots& slots, const RunFormat& format) {
   PackedHead head;
-  head.format = format;
+  head.format = format.format;
+  head.is_rotated = format.is_rotated;
   head.n_slots = slots.Count();
   head.positions = slots.positions;
   head.degrees = slots.degrees;
-  head.run = PackRun({.format = format, .head_dim = slots.head_dim}, slots, head.memory);
+  head.run = PackRun(format, slots, head.memory);
   return head;
+}
+
+}  // namespace
+
+PackedHead PackHead(const HeadSlots& slots, kernels::KvFormat format) {
+  return Pack(slots, {.format = format, .head_dim = slots.head_dim});
+}
+
+PackedHead PackRotatedHead(const HeadSlots& slots, kernels::KvFormat format) {
+  VC_CHECK(format != kernels::KvFormat::kI16, "I16 slots are exact: they are not rotated");
+  return Pack(slots, {.format = format, .head_dim = slots.head_dim, .is_rotated = true});
 }
 
 PackedKv::PackedKv(const KvShape& shape, int n_tokens_seen, std::vector<PackedHead> heads)
@@ -70,7 +83,8 @@ void PackedKv::Segments(int layer, int head, std::vector<Segment>& out) const {
                  .n_slots = packed.n_slots,
                  .runs = {&packed.run, 1},
                  .positions = packed.positions.data(),
-                 .degrees = packed.HasWeights() ? packed.degrees.data() : nullptr});
+                 .degrees = packed.HasWeights() ? packed.degrees.data() : nullptr,
+                 .is_rotated = packed.is_rotated});
 }
 
 }  // namespace vericache::kv

@@ -17,6 +17,7 @@ namespace vericache::kv {
 
 struct PackedHead {
   kernels::KvFormat format = kernels::KvFormat::kI16;
+  bool is_rotated = false;  // keys and values are stored rotated (kernels/hadamard.h)
   int n_slots = 0;
   kernels::SlotRun run;             // views `memory`; capacity n_slots rounded up to 64
   std::vector<Position> positions;  // [n_slots]
@@ -28,6 +29,8 @@ struct PackedHead {
 
 // Packs the slots of one head in a format.
 PackedHead PackHead(const HeadSlots& slots, kernels::KvFormat format);
+// The same, rotated before rounding. Requires: the format rounds (it is not kI16).
+PackedHead PackRotatedHead(const HeadSlots& slots, kernels::KvFormat format);
 
 class PackedKv final : public KvSource {
  public:

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/exact_math.h"
+#include "kernels/hadamard.h"
 #include "kernels/kv_layout.h"
 #include "kernels/kv_pack.h"
 #include "kv/i16_slots.h"
@@ -72,8 +73,13 @@ void PackGroups(const RunFormat& format, const HeadSlots& slots, const RunParts&
   for (int begin = 0; begin < slots.Count(); begin += kSubBlockSlots) {
     const int n_valid = std::min(kSubBlockSlots, slots.Count() - begin);
     for (int i = 0; i < n_valid; ++i) {
-      slots.Key(begin + i, keys.data() + static_cast<size_t>(i) * row);
-      slots.Value(begin + i, values.data() + static_cast<size_t>(i) * row);
+      float* key = keys.data() + static_cast<size_t>(i) * row;
+      float* value = values.data() + static_cast<size_t>(i) * row;
+      slots.Key(begin + i, key);
+      slots.Value(begin + i, value);
+      if (!format.is_rotated) continue;
+      kernels::Rotate(key, head_dim);
+      kernels::Rotate(value, head_dim);
     }
     Clamp(keys);
     Clamp(values);
@@ -123,6 +129,9 @@ void UnpackSlot(const RunFormat& format, const kernels::SlotRun& run, int slot,
                 std::span<float> key, std::span<float> value) {
   kernels::UnpackKey(format.format, format.head_dim, run, slot, key.data());
   kernels::UnpackValue(format.format, format.head_dim, run, slot, value.data());
+  if (!format.is_rotated) return;
+  kernels::Rotate(key.data(), format.head_dim);  // its own inverse
+  kernels::Rotate(value.data(), format.head_dim);
 }
 
 size_t SlotBytes(const RunFormat& format, int n_slots) {

@@ -15,6 +15,7 @@ namespace vericache::kv {
 struct RunFormat {
   kernels::KvFormat format = kernels::KvFormat::kI16;
   int head_dim = 0;
+  bool is_rotated = false;  // slots are rotated before they are rounded (kernels/hadamard.h)
 
   // Packed codes come in whole words of dims: 4 dims of 8 bits, 8 of 4, 16 of 2.
   bool IsPossible() const;
@@ -24,8 +25,8 @@ struct RunFormat {
 // I16 slots are stored bit for bit; for the others magnitudes are clamped to 2^59.
 // Requires: the format is possible.
 kernels::SlotRun PackRun(const RunFormat& format, const HeadSlots& slots, AlignedBuffer& memory);
-// Reads one slot in f32. Requires: the format is not kI16, whose slots are read exactly.
-// Shapes: key, value [head_dim].
+// Reads one slot in f32, rotated back if it was. Requires: the format is not kI16, whose slots are
+// read exactly. Shapes: key, value [head_dim].
 void UnpackSlot(const RunFormat& format, const kernels::SlotRun& run, int slot,
                 std::span<float> key, std::span<float> value);
 // Bytes that n_slots slots take: their codes and scales, without padding slots and log weights. The

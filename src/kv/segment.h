@@ -23,6 +23,8 @@ struct Segment {
   const Position* positions = nullptr;  // [n_slots] ascending; nullptr: first_position + slot
   const int32_t* degrees = nullptr;     // [n_slots] tokens a slot stands for; nullptr: all 1
   Position first_position{0};
+  // Keys and values are stored rotated (kernels/hadamard.h).
+  bool is_rotated = false;
   // Rows appended by the running pass live at the end of the causal segment (always the last one):
   // row r of the pass sees its slots [0, n_slots + r + 1). Rows see all slots of other segments.
   bool is_causal = false;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attend/append.h"
+#include "kernels/hadamard.h"
 #include "tests/support/literal_attention.h"
 #include "tests/support/same_bits.h"
 #include "tests/support/segmented_kv.h"
@@ -71,6 +72,25 @@ class Sequence {
         kv_.SetLogWeight(0, head, 0, static_cast<int>(i), slots[i].bias);
       }
     }
+  }
+
+  // The first segment's slots are stored rotated; what they stand for stays.
+  void RotateFirst() {
+    const auto rotated = [&](const testing_support::LiteralVector& vector) {
+      Floats x;
+      for (const int code : vector.codes) x.push_back(static_cast<float>(code) * vector.step);
+      kernels::Rotate(x.data(), shape_.head_dim);
+      return x;
+    };
+    for (int head = 0; head < shape_.n_kv_heads; ++head) {
+      const auto& slots = slots_[static_cast<size_t>(head)].front();
+      for (size_t i = 0; i < slots.size(); ++i) {
+        const kv::RowSlot slot = kv_.SlotAt(0, head, 0, static_cast<int>(i));
+        AppendKey(kernels::RefKernels(), rotated(slots[i].key).data(), shape_.head_dim, slot);
+        AppendValue(kernels::RefKernels(), rotated(slots[i].value).data(), shape_.head_dim, slot);
+      }
+    }
+    kv_.SetFirstRotated();
   }
 
   SegmentedKv& Kv() { return kv_; }
@@ -183,6 +203,25 @@ TEST(Attention, GivesAGroupTheSameBitsBesideOthers) {
   for (const int n_threads : {1, 2, 3}) {
     EXPECT_TRUE(SameBits(RunAttention(kernels::RefKernels(), shape, n_threads, all), expected))
         << n_threads << " threads";
+  }
+}
+
+// Rotating slots and queries changes nothing but how they round.
+TEST(Attention, ReadsRotatedSlotsAsWhatTheyStandFor) {
+  const HeadShape shape{.n_heads = 6, .n_kv_heads = 2, .head_dim = 32};
+  for (const int n_rows : {1, 4, 40}) {
+    Sequence sequence(shape, {700, 90}, n_rows, 19);
+    sequence.AddDegrees();
+    const Floats expected = sequence.Expected();
+    sequence.RotateFirst();
+    const Floats alone = RunAttention(kernels::RefKernels(), shape, 1, {&sequence});
+    for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(alone[i], expected[i], 2e-3) << i;
+    for (const kernels::KernelTable* kernels : kernels::AvailableKernels()) {
+      for (const int n_threads : {1, 2, 3}) {
+        ASSERT_TRUE(SameBits(RunAttention(*kernels, shape, n_threads, {&sequence}), alone))
+            << kernels->name << ", " << n_rows << " rows, " << n_threads << " threads";
+      }
+    }
   }
 }
 

@@ -25,16 +25,27 @@ using testing_support::SamePacked;
 std::vector<std::string> AllSpecs() {
   std::vector<std::string> specs;
   for (const MethodInfo& method : ListMethods()) specs.emplace_back(method.name);
-  specs.insert(
-      specs.end(),
-      {"hostile", "kivi:bits=8", "kivi:bits=2", "streaming:keep=0.01,sinks=0",
-       "snapkv:keep=0.05,window=3,kernel=1", "centroid:keep=0.1,recent=0,sinks=0,chunk=5,r=1",
-       "snapkv:keep=0.25+kivi:bits=4", "centroid:keep=0.5+kivi:bits=4",
-       "streaming+centroid:keep=0.25,recent=4", "hostile+kivi:bits=8", "centroid:budget=layer",
-       "streaming:budget=layer", "h2o:keep=0.3,window=5,recent=0", "tova:keep=0.05,budget=layer",
-       "knorm:keep=0.3,budget=head+tova", "centroid+keydiff:budget=head",
-       "merge:keep=0.3,base=snapkv,reach=2,budget=head", "merge+d2o:keep=0.25",
-       "d2o:budget=layer"});
+  specs.insert(specs.end(), {"hostile",
+                             "kivi:bits=8",
+                             "kivi:bits=2",
+                             "streaming:keep=0.01,sinks=0",
+                             "snapkv:keep=0.05,window=3,kernel=1",
+                             "centroid:keep=0.1,recent=0,sinks=0,chunk=5,r=1",
+                             "snapkv:keep=0.25+kivi:bits=4",
+                             "centroid:keep=0.5+kivi:bits=4",
+                             "streaming+centroid:keep=0.25,recent=4",
+                             "hostile+kivi:bits=8",
+                             "centroid:budget=layer",
+                             "streaming:budget=layer",
+                             "h2o:keep=0.3,window=5,recent=0",
+                             "tova:keep=0.05,budget=layer",
+                             "knorm:keep=0.3,budget=head+tova",
+                             "centroid+keydiff:budget=head",
+                             "merge:keep=0.3,base=snapkv,reach=2,budget=head",
+                             "merge+d2o:keep=0.25",
+                             "d2o:budget=layer",
+                             "rotated:bits=2",
+                             "snapkv:keep=0.25+rotated:bits=8"});
   for (const char* name : {"snapkv", "h2o", "expected", "knorm", "keydiff"}) {
     for (const char* budget : {"layer", "head"}) {
       specs.push_back(fmt::format("{}:keep=0.25,budget={}+kivi:bits=4", name, budget));

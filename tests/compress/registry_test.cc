@@ -35,8 +35,9 @@ TEST(Registry, MakesEveryListedMethodByItsName) {
                                           : fmt::format("{}:{}", method.name, method.parameters);
     EXPECT_EQ(made->Spec(), with_defaults);
   }
-  for (const std::string_view name : {"identity", "streaming", "snapkv", "h2o", "tova", "expected",
-                                      "knorm", "keydiff", "merge", "d2o", "kivi", "centroid"}) {
+  for (const std::string_view name :
+       {"identity", "streaming", "snapkv", "h2o", "tova", "expected", "knorm", "keydiff", "merge",
+        "d2o", "kivi", "rotated", "centroid"}) {
     EXPECT_EQ(names.count(name), 1u) << name;
   }
   EXPECT_EQ(names.count("hostile"), 0u);

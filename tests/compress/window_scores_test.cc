@@ -75,6 +75,28 @@ PROPERTY(WindowScores, ReadBodyAndTailOfADraft, 5) {
   ExpectScores(job, {.n_queries = 7});
 }
 
+PROPERTY(WindowScores, MeetRotatedSlotsWithRotatedQueries, 5) {
+  JobOptions options = Normal(rng);
+  options.kv.n_tokens = rng.In(100, 700);
+  options.kv.shape.head_dim = 16;
+  const RandomJob random(rng, options);
+  const kv::PackedKv packed = testing_support::Compress("rotated:bits=8", random.All());
+  const kv::PackedKv read = testing_support::Compress("identity", [&] {
+    Job job = random.All();
+    job.source = &packed;
+    return job;
+  }());
+  Job job = random.All();
+  job.source = &packed;
+  const std::vector<float> scores = WindowScores(job, {.n_queries = 7});
+  job.source = &read;
+  const std::vector<float> expected = WindowScores(job, {.n_queries = 7});
+  ASSERT_EQ(scores.size(), expected.size());
+  for (size_t i = 0; i < scores.size(); ++i) {
+    ASSERT_NEAR(scores[i], expected[i], 0.01 * expected[i] + 1e-4) << "slot " << i;
+  }
+}
+
 TEST(WindowScores, GiveEveryQueryOneUnitOfMass) {
   testing_support::Rng rng(3);
   const RandomJob job(

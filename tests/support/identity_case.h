@@ -45,8 +45,9 @@ inline std::vector<std::string> IdentitySpecs() {
   for (const compress::MethodInfo& method : compress::ListMethods()) {
     specs.emplace_back(method.name);
   }
-  for (const char* spec : {"hostile", "kivi:bits=8", "kivi:bits=2", "streaming:keep=0.125",
-                           "snapkv:keep=0.5+kivi:bits=4", "centroid+kivi:bits=4"}) {
+  for (const char* spec :
+       {"hostile", "kivi:bits=8", "kivi:bits=2", "streaming:keep=0.125",
+        "snapkv:keep=0.5+kivi:bits=4", "centroid+kivi:bits=4", "centroid+rotated:bits=8"}) {
     specs.emplace_back(spec);
   }
   return specs;

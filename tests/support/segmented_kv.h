@@ -63,12 +63,17 @@ class SegmentedKv final : public kv::CausalKv {
     run.runs.front().log_weights = run.log_weights.As<float>();
   }
 
+  // Says that the slots of the first segment are stored rotated.
+  void SetFirstRotated() { is_first_rotated_ = true; }
+
   const kv::KvShape& Shape() const override { return shape_; }
   void Segments(int layer, int head, std::vector<kv::Segment>& out) const override {
     const std::vector<Run>& runs = heads_[shape_.HeadIndex(layer, head)];
     for (size_t s = 0; s < runs.size(); ++s) {
-      out.push_back(
-          {.n_slots = n_slots_[s], .runs = runs[s].runs, .is_causal = s + 1 == runs.size()});
+      out.push_back({.n_slots = n_slots_[s],
+                     .runs = runs[s].runs,
+                     .is_rotated = is_first_rotated_ && s == 0,
+                     .is_causal = s + 1 == runs.size()});
     }
   }
   int TokenCount() const override {
@@ -113,6 +118,7 @@ class SegmentedKv final : public kv::CausalKv {
 
   kv::KvShape shape_;
   std::vector<int> n_slots_;
+  bool is_first_rotated_ = false;
   std::vector<std::vector<Run>> heads_;  // [layer * n_kv_heads + head][segment]
 };
 
