@@ -24,6 +24,7 @@ void AddBench(CLI::App& app, Chosen& chosen);
 void AddBenchAcceptance(CLI::App& bench, Chosen& chosen);  // a command of bench
 void AddDoctor(CLI::App& app, Chosen& chosen);
 void AddInspect(CLI::App& app, Chosen& chosen);
+void AddHelp(CLI::App& app, Chosen& chosen);
 void AddVerify(CLI::App& app, Chosen& chosen);
 void AddPerplexity(CLI::App& app, Chosen& chosen);
 void AddDrift(CLI::App& app, Chosen& chosen);

@@ -7,6 +7,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "apps/config_file.h"
 
 namespace vericache::apps {
 namespace {
@@ -15,6 +20,70 @@ namespace {
 [[noreturn]] void Refuse(const std::string& message) {
   throw CLI::ValidationError(message, CLI::ExitCodes::ValidationError);
 }
+
+// Choices are kept in the option's type name, which option_text keeps out of the help.
+constexpr const char* kChoiceSeparator = "|";
+
+FlagInfo Describe(const CLI::Option& option) {
+  FlagInfo info{.names = {},
+                .value = option.get_option_text(),
+                .help = option.get_description(),
+                .choices = {}};
+  for (const std::string& name : option.get_snames()) info.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) info.names.push_back("--" + name);
+  if (info.names.empty()) info.value = option.get_name();
+  const std::string type = option.get_type_name();
+  if (type.find(kChoiceSeparator) != std::string::npos) {
+    info.choices = CLI::detail::split(type, kChoiceSeparator[0]);
+  }
+  return info;
+}
+
+CommandInfo Describe(const CLI::App& app, const std::string& name) {
+  CommandInfo info{
+      .name = name, .help = app.get_description(), .footer = app.get_footer(), .flags = {}};
+  for (const CLI::Option* option : app.get_options()) info.flags.push_back(Describe(*option));
+  return info;
+}
+
+// Our reader in the place of CLI11's, which takes a # in quotes for a comment.
+class ConfigReader final : public CLI::Config {
+ public:
+  explicit ConfigReader(const CLI::App& app) : app_(app) {}
+
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    const std::string text(std::istreambuf_iterator<char>(input), {});
+    const auto settings = ParseConfig(text);
+    if (!settings) throw CLI::ConfigError(settings.error().message);
+    std::vector<CLI::ConfigItem> of_command;
+    std::vector<CLI::ConfigItem> for_all;  // behind: the first value of an option counts
+    for (const Setting& setting : *settings) {
+      const std::vector<std::string> commands =
+          setting.command.empty() ? CommandsWith(setting.key) : std::vector{setting.command};
+      if (commands.empty()) throw CLI::ConfigError::Extras(setting.key);
+      for (const std::string& command : commands) {
+        CLI::ConfigItem& item = (setting.command.empty() ? for_all : of_command).emplace_back();
+        item.parents = {command};
+        item.name = setting.key;
+        item.inputs = setting.values;
+      }
+    }
+    of_command.insert(of_command.end(), for_all.begin(), for_all.end());
+    return of_command;
+  }
+  std::string to_config(const CLI::App*, bool, bool, std::string) const override { return ""; }
+
+ private:
+  std::vector<std::string> CommandsWith(const std::string& key) const {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app_.get_subcommands({})) {
+      if (command->get_option_no_throw("--" + key) != nullptr) names.push_back(command->get_name());
+    }
+    return names;
+  }
+
+  const CLI::App& app_;
+};
 
 std::string LongName(const Flag& flag) { return flag.names.substr(flag.names.rfind(',') + 1); }
 
@@ -79,6 +148,36 @@ std::optional<size_t> ParseBytes(std::string_view text) {
   return static_cast<size_t>(bytes);
 }
 
+std::vector<CommandInfo> DescribeCommands(const CLI::App& app) {
+  std::vector<CommandInfo> commands = {Describe(app, "")};
+  for (const CLI::App* command : app.get_subcommands({})) {
+    commands.push_back(Describe(*command, command->get_name()));
+  }
+  return commands;
+}
+
+Result<std::string> HelpText(const CLI::App& app, const std::string& command) {
+  if (command.empty()) {  // App::help would be that of the command given, which is `help`
+    return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* known : app.get_subcommands({})) {
+    if (known->get_name() == command) return known->help(app.get_name());
+    names.push_back(known->get_name());
+  }
+  return MakeError(ErrorCode::kInvalidArgument, "there is no command '{}'; there are {}", command,
+                   fmt::join(names, ", "));
+}
+
+void AddConfig(CLI::App& app, const std::string& default_path) {
+  app.set_config("--config", default_path,
+                 "a TOML file that holds defaults: a table for each command, or keys for all of "
+                 "them (default: ~/.config/vericache/config.toml)")
+      ->option_text("FILE");
+  app.config_formatter(std::make_shared<ConfigReader>(app));
+  app.allow_config_extras(CLI::config_extras_mode::error);
+}
+
 CLI::App& AddCommand(CLI::App& app, const char* name, const char* help,
                      std::function<void()> when_chosen) {
   CLI::App* command = app.add_subcommand(name, help);
@@ -94,6 +193,10 @@ void AddSwitch(CLI::App& app, const char* name, const char* help, bool& value) {
 
 void AddRequired(CLI::App& app, const char* name, const char* help, std::string& value) {
   app.add_option(name, value, help)->required()->option_text(" ");
+}
+
+void AddPositional(CLI::App& app, const char* name, const char* help, std::string& value) {
+  app.add_option(name, value, help)->option_text(" ");
 }
 
 void AddText(CLI::App& app, const Flag& flag, std::string& value) {
@@ -119,7 +222,7 @@ void AddChoice(CLI::App& app, const Flag& flag, const std::vector<std::string>& 
     }
     value = given.back();
     return true;
-  });
+  })->type_name(fmt::format("{}", fmt::join(choices, kChoiceSeparator)));
 }
 
 void AddInt(CLI::App& app, const Flag& flag, IntRange range, int& value) {

@@ -41,12 +41,35 @@ struct NumberRange {
 // command line has been read.
 CLI::App& AddCommand(CLI::App& app, const char* name, const char* help,
                      std::function<void()> when_chosen);
+// What an option is to a manual.
+struct FlagInfo {
+  std::vector<std::string> names;  // with their dashes; empty: an argument without a name
+  std::string value;               // what its value is called; empty: it takes none
+  std::string help;
+  std::vector<std::string> choices;  // of its value, if they are few
+};
+struct CommandInfo {
+  std::string name;  // empty: the binary itself
+  std::string help;
+  std::string footer;
+  std::vector<FlagInfo> flags;  // in the order of the help
+};
+// The binary, then its commands.
+std::vector<CommandInfo> DescribeCommands(const CLI::App& app);
+// What --help prints; of the binary for "". Errors: kInvalidArgument for a command unknown.
+Result<std::string> HelpText(const CLI::App& app, const std::string& command);
+
+// --config FILE: values for options that the command line does not give (apps/config_file.h).
+void AddConfig(CLI::App& app, const std::string& default_path);
+
 // Text at the end of the help.
 void SetFooter(CLI::App& app, const char* text);
 // An option without a value.
 void AddSwitch(CLI::App& app, const char* name, const char* help, bool& value);
 // An argument without a name, which must be given.
 void AddRequired(CLI::App& app, const char* name, const char* help, std::string& value);
+// The same, but it may be left out.
+void AddPositional(CLI::App& app, const char* name, const char* help, std::string& value);
 
 // Each adds an option to `app` that writes `value`; the default shown is the value it has now.
 // Given twice, the last one counts, as in llama.cpp.

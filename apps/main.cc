@@ -4,19 +4,22 @@
 // Exit codes: 0 done; 1 something failed; 2 the call itself is wrong; 130 stopped by Ctrl-C; 141
 // the reader of the output went away.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "apps/commands.h"
+#include "apps/config_file.h"
+#include "apps/flags.h"
 #include "apps/version.h"
 
 namespace vericache::apps {
 namespace {
-
-constexpr const char* kCommands = "run, verify, drift, perplexity, bench, doctor, inspect";
 
 // CLI11's refusals in our words: what was given, what is right, where to read more.
 std::string Sentence(const CLI::ParseError& error, const std::string& command) {
@@ -24,6 +27,16 @@ std::string Sentence(const CLI::ParseError& error, const std::string& command) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     const std::string what = error.what();
     return fmt::format("unknown argument{}; {}", what.substr(what.rfind(": ") + 1), see);
+  }
+  if (dynamic_cast<const CLI::ConfigError*>(&error) != nullptr) {
+    const std::string what = error.what();
+    const std::string unknown = "INI was not able to parse ";
+    return what.starts_with(unknown)
+               ? fmt::format("'{}' is no option of a command; {}", what.substr(unknown.size()), see)
+               : what;
+  }
+  if (dynamic_cast<const CLI::FileError*>(&error) != nullptr) {
+    return fmt::format("cannot read {}", error.what());
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     const std::string what = error.what();
@@ -38,6 +51,12 @@ std::string CommandName(const CLI::App& app) {
   return chosen.empty() ? "vericache" : "vericache " + chosen.front()->get_name();
 }
 
+std::vector<std::string> CommandNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, which each command handles
   CLI::App app(
@@ -47,10 +66,12 @@ int Main(int argc, char** argv) {
   app.set_help_flag("-h,--help", "prints this help");
   std::function<int()> command;
   bool wants_version = false;
+  app.fallthrough();  // --config may stand behind the command
   app.add_flag("--version", wants_version, "prints version, build and instruction sets");
   for (const auto add :
-       {AddRun, AddVerify, AddDrift, AddPerplexity, AddBench, AddDoctor, AddInspect})
+       {AddRun, AddVerify, AddDrift, AddPerplexity, AddBench, AddDoctor, AddInspect, AddHelp})
     add(app, command);
+  AddConfig(app, ConfigPath());
   app.require_subcommand(0, 1);
   app.footer("vericache COMMAND --help explains a command.");
   try {
@@ -69,7 +90,7 @@ int Main(int argc, char** argv) {
   }
   if (!command) {
     fmt::print(stderr, "vericache: no command given; there are {}; vericache --help says more\n",
-               kCommands);
+               fmt::join(CommandNames(app), ", "));
     return kExitUsage;
   }
   return command();

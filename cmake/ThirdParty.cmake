@@ -1,6 +1,6 @@
-# Libraries we take. From the distribution: fmt, tl::expected, CLI11, spdlog, libedit, GoogleTest,
-# Google Benchmark. From the pinned source: llama.cpp with ggml, behind one target, vericache_llama,
-# which only src/model and the server link.
+# Libraries we take. From the distribution: fmt, tl::expected, CLI11, spdlog, libedit, toml++,
+# GoogleTest, Google Benchmark. From the pinned source: llama.cpp with ggml, behind one target,
+# vericache_llama, which only src/model and the server link.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
@@ -9,6 +9,7 @@ find_package(GTest REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_library(LIBEDIT_LIBRARY edit REQUIRED)
 find_path(LIBEDIT_INCLUDE histedit.h REQUIRED)
+find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)  # headers alone
 
 set(VERICACHE_LLAMA_CPP "" CACHE PATH "A llama.cpp source folder to use, not the pinned one")
 set(VERICACHE_LLAMA_CXX ${CMAKE_CXX_COMPILER} CACHE PATH "What compiles the pinned llama.cpp")

@@ -4,6 +4,7 @@ Each test file is called as  FILE VERICACHE WRITE_TINY_MODEL [unittest arguments
 """
 
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -19,6 +20,8 @@ def start(*arguments, **options):
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
                # A test runner in the background ignores SIGINT, and its children would too.
                "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+               # Whoever runs the tests may have defaults of his own.
+               "env": {**os.environ, "XDG_CONFIG_HOME": os.devnull},
                **options}
     return subprocess.Popen([BINARY, *map(str, arguments)], **options)
 

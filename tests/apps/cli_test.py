@@ -73,7 +73,7 @@ class Help(Folder):
 
     def test_every_command_explains_itself(self):
         for command in ("run", "verify", "drift", "perplexity", "bench", "bench acceptance",
-                        "doctor", "inspect"):
+                        "doctor", "inspect", "help"):
             code, out, err = call(*command.split(), "--help")
             self.assertEqual((code, err), (0, ""), command)
             self.assertIn("Usage", out)
@@ -152,7 +152,8 @@ class Usage(Folder):
                 self.assert_refused(self.run_model("-p", "hello", *arguments), 2, *parts)
 
     def test_the_commands_are_listed_for_none_and_for_an_unknown_one(self):
-        self.assert_refused(call(), 2, "run, verify, drift, perplexity, bench, doctor, inspect")
+        self.assert_refused(call(), 2,
+                            "run, verify, drift, perplexity, bench, doctor, inspect, help")
         self.assert_refused(call("serve"), 2, "serve")
 
     def test_a_json_file_that_cannot_be_written_is_refused_before_the_work(self):

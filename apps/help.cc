@@ -1,0 +1,51 @@
+// vericache help: the help of a command, the manual page, completions for a shell.
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apps/commands.h"
+#include "apps/flags.h"
+#include "apps/manual.h"
+#include "apps/version.h"
+
+namespace vericache::apps {
+namespace {
+
+struct HelpOptions {
+  std::string command;
+  bool is_manual = false;
+  std::string shell;
+};
+
+Result<std::string> HelpFor(const CLI::App& app, const HelpOptions& options) {
+  const std::vector<CommandInfo> commands = DescribeCommands(app);
+  if (options.is_manual) return ManualPage(commands, VersionLine());
+  if (!options.shell.empty()) return BashCompletion(commands);
+  return HelpText(app, options.command);
+}
+
+int Help(const CLI::App& app, const HelpOptions& options) {
+  const auto text = HelpFor(app, options);
+  if (!text) return ReportError("help", text.error());
+  std::fputs(text->c_str(), stdout);
+  return std::fflush(stdout) == 0 ? 0 : kExitBrokenPipe;
+}
+
+}  // namespace
+
+void AddHelp(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<HelpOptions>();
+  CLI::App& command = AddCommand(
+      app, "help", "explains a command; writes the manual and completions",
+      [options, &app, &chosen] { chosen = [options, &app] { return Help(app, *options); }; });
+  AddPositional(command, "COMMAND", "the command to explain", options->command);
+  AddSwitch(command, "--man", "writes the manual page, for man -l", options->is_manual);
+  AddChoice(command, {"--completion", "SHELL", "writes completions for a shell: bash"}, {"bash"},
+            options->shell);
+  SetFooter(command,
+            "  vericache help --man | man -l -\n"
+            "  source <(vericache help --completion bash)");
+}
+
+}  // namespace vericache::apps
