@@ -135,6 +135,7 @@ Result<nlohmann::ordered_json> BenchAnswers::Answer(const AnswerPlan& plan) {
   options.mode = plan.mode;
   options.drafter = plan.drafter;
   options.compressor = plan.compressor;
+  options.draft_len = plan.draft_len;
   options.n_predict = plan.n_tokens;
   options.ignore_eos = true;
   options.sampling.temperature = 0;

@@ -24,6 +24,7 @@ struct AnswerPlan {
   std::string mode;
   std::string drafter;
   std::string compressor;
+  std::string draft_len;
   int n_tokens = 0;
 };
 

@@ -146,6 +146,7 @@ class BenchCommands {
     plan.mode = words.Next();
     plan.drafter = words.Next();
     plan.compressor = words.Next();
+    plan.draft_len = words.Next();
     const auto n_tokens = words.NextInt("the tokens of an answer", 2);
     if (!n_tokens) return tl::unexpected(n_tokens.error());
     plan.n_tokens = *n_tokens;

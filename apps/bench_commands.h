@@ -13,7 +13,7 @@
 //   ceilings                 the machine's limits, now
 //   prompts COUNT TOKENS FILE  an engine and distinct prompts from the text, prefilled and kept;
 //                            TOKENS 0: one prompt, the text as it is
-//   answer MODE DRAFTER COMPRESSOR TOKENS  all prompts answered at once, greedily
+//   answer MODE DRAFTER COMPRESSOR DRAFT_LEN TOKENS  all prompts answered at once, greedily
 #pragma once
 
 #include "apps/bench_machine.h"

@@ -109,7 +109,8 @@ def measure_answers(run, wanted, folder):
         for choice in choices:
             say(f"{run.name}: turn {number + 1} of {wanted.turns}, {choice.name}")
             answers[choice].append(run.ours.ask(
-                f"answer {choice.mode} {choice.drafter} {choice.compressor} {wanted.tokens}"))
+                f"answer {choice.mode} {choice.drafter} {choice.compressor} "
+                f"{choice.draft_len} {wanted.tokens}"))
     for choice in choices:
         run.add(figures.answer_row(wanted, choice, prompts["prompt_tokens"], answers[choice],
                                    answers[choices[0]]))

@@ -121,14 +121,15 @@ class Summary(unittest.TestCase):
 
     def test_answers(self):
         def answer(**values):
-            return self.row(kind="answer", mode="verified", drafter="kv", text="documents",
-                            prompt_tokens=7000, turns=5, speedup=1.0, speedup_decode_only=1.0,
-                            **{"tokens": 256}) | values
+            return self.row(kind="answer", mode="verified", drafter="kv", draft_len="auto",
+                            text="documents", prompt_tokens=7000, turns=5, tokens=256,
+                            speedup=1.0, speedup_decode_only=1.0) | values
         rows = [answer(sessions=8, turns=2, speedup_decode_only=1.4),
                 answer(sessions=8, turns=2, speedup_decode_only=1.5),
                 answer(sessions=8, turns=2, speedup_decode_only=9.0, prompt_tokens=100),
                 answer(sessions=8, turns=2, speedup_decode_only=9.0, mode="lossy"),
-                answer(speedup=0.98), answer(speedup=0.5, turns=4)]
+                answer(speedup=0.98), answer(speedup=0.5, turns=4),
+                answer(speedup=0.5, draft_len="32")]
         self.assertEqual(figures.summary(rows, {}),
                          {"verified_speedup_b8_8k": 1.5, "never_slower_min": 0.98})
         edit = answer(model="qwen2.5-coder-1.5b", drafter="ngram", text="eval/edit.txt", turns=1,

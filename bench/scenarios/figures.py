@@ -73,8 +73,9 @@ def answer_row(plan, choice, prompt_tokens, own, full):
     """own, full: what the engine answered in each turn."""
     row = {"kind": "answer", "sessions": plan.prompts, "prompt_tokens": prompt_tokens,
            "text": plan.text, "mode": choice.mode, "drafter": choice.drafter,
-           "compressor": choice.compressor, "name": choice.name, "tokens": plan.tokens,
-           "turns": len(own), "tokens_per_s": statistics.median(a["tokens_per_s"] for a in own),
+           "compressor": choice.compressor, "draft_len": choice.draft_len, "name": choice.name,
+           "tokens": plan.tokens, "turns": len(own),
+           "tokens_per_s": statistics.median(a["tokens_per_s"] for a in own),
            "spread": spread([a["decode_s"] for a in own])}
     if choice.mode == "full":
         return row
@@ -141,7 +142,8 @@ def answer_summary(rows, smol, large):
              if row["model"] == large and row["drafter"] == "ngram" and "edit" in row["text"]]
     if len(edits) >= EDIT_TASKS_MIN:
         result["ngram_speedup_edit"] = statistics.median(edits)
-    cells = [row["speedup"] for row in verified if row["turns"] >= NEVER_SLOWER_TURNS_MIN]
+    cells = [row["speedup"] for row in verified
+             if row["draft_len"] == "auto" and row["turns"] >= NEVER_SLOWER_TURNS_MIN]
     if cells:
         result["never_slower_min"] = min(cells)
     return result

@@ -10,6 +10,7 @@ DEEP = 7500          # verifies and sessions are measured here, "8k" in the summ
 PEER_DEPTH_MAX = 16000
 VERIFY_ROWS = [8, 16, 32, 64]
 SESSIONS = [4, 8]
+DRAFT_LENS = ["4", "8", "16", "32"]
 COMPRESSED = ["snapkv:keep=0.5+kivi:bits=4", "snapkv:keep=0.25+kivi:bits=4", "kivi:bits=4",
               "streaming:keep=0.25+kivi:bits=4"]
 
@@ -36,14 +37,15 @@ class Choice:
     mode: str
     drafter: str = "kv"
     compressor: str = "identity"
+    draft_len: str = "auto"
 
     @property
     def name(self):
         if self.mode == "full":
             return "full"
-        if self.drafter == "ngram":
-            return f"{self.mode} ngram"
-        return f"{self.mode} {self.compressor}" + (" + ngram" if self.drafter == "both" else "")
+        drafter = {"kv": self.compressor, "ngram": "ngram", "both": f"{self.compressor} + ngram"}
+        length = "" if self.draft_len == "auto" else f", drafts of {self.draft_len}"
+        return f"{self.mode} {drafter[self.drafter]}{length}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +82,7 @@ def answers(context, model, is_quick=False):
     verified = tuple(Choice("verified", "kv", spec) for spec in COMPRESSED)
     ngram, both = Choice("verified", "ngram"), Choice("verified", "both", COMPRESSED[0])
     lossy = Choice("lossy", "kv", COMPRESSED[0])
+    lengths = tuple(Choice("verified", "kv", COMPRESSED[0], length) for length in DRAFT_LENS)
     if is_quick:
         tokens = min(7000, context - 512)
         return [Answers(1, tokens, "documents", 64, 2, (lossy, verified[0], verified[2], ngram))]
@@ -87,6 +90,7 @@ def answers(context, model, is_quick=False):
                    (lossy, *verified, ngram, both))
     edit = Answers(1, 0, "eval/prompts/code_edit.txt", 300, 5, (verified[0], ngram, both))
     if "smollm2" in model:
-        return [deep, edit, Answers(1, 2000, "documents", 256, 5, (verified[0], ngram)),
+        return [deep, Answers(1, 7000, "documents", 256, 2, lengths), edit,
+                Answers(1, 2000, "documents", 256, 5, (verified[0], ngram)),
                 Answers(8, 7000, "documents", 256, 2, verified)]
     return [edit, Answers(4, min(16000, context - 512), "documents", 256, 1, verified)]

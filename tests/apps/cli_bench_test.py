@@ -74,9 +74,10 @@ class Commands(Folder):
     def test_answers_to_distinct_prompts_are_those_of_full_mode(self):
         text = self.folder / "text.txt"
         text.write_text("".join(f"line {i} says {i * i}\n" for i in range(300)))
-        _, answers = self.ask(f"prompts 3 400 {text}", "answer full kv identity 30",
-                              "answer verified kv kivi:bits=2 30", "answer verified ngram x 30",
-                              "answer lossy kv kivi:bits=2 30")
+        _, answers = self.ask(f"prompts 3 400 {text}", "answer full kv identity auto 30",
+                              "answer verified kv kivi:bits=2 7 30",
+                              "answer verified ngram x auto 30",
+                              "answer lossy kv kivi:bits=2 auto 30")
         prompts, full, verified, unknown, lossy = answers
         self.assertTrue(300 < prompts["prompt_tokens"] <= 400, prompts)
         self.assertEqual([len(row) for row in full["tokens"]], [30, 30, 30])
@@ -89,7 +90,7 @@ class Commands(Folder):
     def test_a_wrong_command_is_answered_and_the_next_one_heard(self):
         _, answers = self.ask("fly", "pass 1 all", "depth 3", "open 0 10", "open 1 5000",
                               "open 1 20", "pass 30 all", "pass 1 some", "depth 21", "depth -1",
-                              "answer full kv identity 9", "prompts 1 9 /no/such.txt",
+                              "answer full kv identity auto 9", "prompts 1 9 /no/such.txt",
                               "pass 1 last")
         for answer, part in zip(answers, ["'fly'", "open", "open", "'0'", "5000", None, "30",
                                           "'some'", "21", "'-1'", "prompts", "/no/such.txt"]):
