@@ -18,7 +18,8 @@ BEGIN = "<!-- measured: written by tools/acceptance_table.py -->"
 END = "<!-- end of what was measured -->"
 # What a spec says for every method alike, or by default: left out in the table.
 SILENT = ("budget=uniform", "window=64", "window=256", "kernel=5", "sinks=4", "recent=0.5",
-          "recent=64", "chunk=64", "r=0.25", "dr=0.025", "rmin=0.1")
+          "recent=64", "chunk=64", "r=0.25", "dr=0.025", "rmin=0.1", "split=alternate",
+          "of=a", "degree=on", "base=keydiff", "reach=64")
 
 
 def short_spec(spec):

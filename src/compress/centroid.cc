@@ -17,7 +17,13 @@
 //
 // What the paper leaves open is ours: the ranking spans all chunks of a head, a centroid keeps the
 // slot and position of its b, r counts against A, and the defaults are the small selective rounds
-// that our measurements prefer to few large ones. Keys are matched as they are stored, after RoPE.
+// that our measurements prefer to few large ones. Keys are matched as they are stored, after RoPE,
+// each head for itself.
+//
+// To be compared with the defaults: `split` parts chunks otherwise (with `random` a round may find
+// no pair, and merging ends there); `of=middle` takes r of all that may merge, at most all pairs;
+// `degree=off` forgets at the end what a slot stands for: no term in attention, and what was merged
+// counts as dropped.
 // Source: Hu et al., "CentroidKV" (arXiv 2506.11418).
 
 #include <algorithm>
@@ -55,6 +61,9 @@ class Centroid final : public Compressor {
         annealing_{.first = parameters.Real("r", {.preset = 0.25}),
                    .fall = parameters.Real("dr", {.preset = 0.025}),
                    .floor = parameters.Real("rmin", {.preset = 0.1})},
+        split_(static_cast<Split>(parameters.Word("split", {"alternate", "halves", "random"}))),
+        is_of_middle_(parameters.Word("of", {"a", "middle"}) == 1),
+        has_degrees_(parameters.Word("degree", {"on", "off"}) == 0),
         spec_(parameters.Spec()) {}
 
   Traits GetTraits() const override { return {.name = "centroid", .refresh = Refresh::kFromDraft}; }
@@ -67,6 +76,7 @@ class Centroid final : public Compressor {
           {.layer = head.layer, .n_layers = job.source->Shape().n_layers}, job.end.value);
       kv::HeadSlots slots = head.view.GatherAll(*job.kernels);
       Merge(job, budget, slots);
+      if (!has_degrees_) std::fill(slots.degrees.begin(), slots.degrees.end(), 1);
       return kv::PackHead(slots, kernels::KvFormat::kI16);
     });
   }
@@ -75,12 +85,17 @@ class Centroid final : public Compressor {
   void Merge(const Job& job, const HeadBudget& budget, kv::HeadSlots& slots) const {
     kv::HeadSlots merged(slots.head_dim);
     for (int round = job.round; slots.Count() > budget.n_slots; ++round) {
-      std::vector<MergePair> pairs = MatchChunks(
-          slots,
-          {.begin = budget.n_sinks, .end = slots.Count() - budget.n_recent, .chunk = chunk_});
-      const double share = annealing_.At(round) * static_cast<double>(pairs.size());
+      const Middle middle{.begin = budget.n_sinks,
+                          .end = slots.Count() - budget.n_recent,
+                          .chunk = chunk_,
+                          .split = split_,
+                          .round = round};
+      std::vector<MergePair> pairs = MatchChunks(slots, middle);
+      const int n_matched = static_cast<int>(pairs.size());
+      const double share =
+          annealing_.At(round) * (is_of_middle_ ? middle.end - middle.begin : n_matched);
       const int n_pairs =
-          std::min(slots.Count() - budget.n_slots, static_cast<int>(std::ceil(share)));
+          std::min({slots.Count() - budget.n_slots, n_matched, static_cast<int>(std::ceil(share))});
       if (n_pairs == 0) return;
       MergePairs(slots, BestPairs(std::move(pairs), n_pairs), *job.kernels, merged);
       std::swap(slots, merged);
@@ -90,6 +105,9 @@ class Centroid final : public Compressor {
   Budget budget_;
   int chunk_;
   Annealing annealing_;
+  Split split_;
+  bool is_of_middle_;  // r counts against the middle, not against A
+  bool has_degrees_;
   std::string spec_;
 };
 

@@ -46,31 +46,63 @@ class Cluster {
   int32_t degree_ = 0;
 };
 
+// The slots of one chunk, ascending.
+struct Parts {
+  std::vector<int> a;
+  std::vector<int> b;
+};
+
+bool TossCoin(Position position, int round) {
+  uint64_t z = (static_cast<uint64_t>(position.value) << 32) + static_cast<uint64_t>(round) +
+               0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return ((z ^ (z >> 31)) & 1) != 0;
+}
+
+// Modifies: parts, which lose what they held.
+void PartChunk(const kv::HeadSlots& slots, const Middle& middle, int begin, Parts& parts) {
+  parts.a.clear();
+  parts.b.clear();
+  const int end = std::min(begin + middle.chunk, middle.end);
+  for (int slot = begin; slot < end; ++slot) {
+    bool is_b = (slot - begin) % 2 != 0;
+    if (middle.split == Split::kHalves) is_b = slot - begin >= (end - begin + 1) / 2;
+    if (middle.split == Split::kRandom) {
+      is_b = TossCoin(slots.positions[static_cast<size_t>(slot)], middle.round);
+    }
+    (is_b ? parts.b : parts.a).push_back(slot);
+  }
+}
+
+// The most similar of the slots b, at least one.
+MergePair BestOf(const KeyCosines& cosines, int a, std::span<const int> b) {
+  constexpr int kAtOnce = KeyCosines::kAtOnce;
+  MergePair best{.a = a, .b = -1};
+  for (size_t first = 0; first < b.size(); first += kAtOnce) {
+    int some[kAtOnce];
+    double of_some[kAtOnce];
+    for (size_t i = 0; i < kAtOnce; ++i) some[i] = b[std::min(first + i, b.size() - 1)];
+    cosines.Of(a, some, of_some);
+    for (int i = 0; i < kAtOnce; ++i) {  // one that comes twice is not better than itself
+      if (best.b >= 0 && of_some[i] <= best.cosine) continue;
+      best.b = some[i];
+      best.cosine = of_some[i];
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 std::vector<MergePair> MatchChunks(const kv::HeadSlots& slots, const Middle& middle) {
-  constexpr int kAtOnce = KeyCosines::kAtOnce;
   const KeyCosines cosines(slots);
   std::vector<MergePair> pairs;
+  Parts parts;
   for (int begin = middle.begin; begin < middle.end; begin += middle.chunk) {
-    const int end = std::min(begin + middle.chunk, middle.end);
-    if (end - begin < 2) break;  // a lone slot has no b
-    const int last_b = begin + 1 + (end - begin - 2) / 2 * 2;
-    for (int a = begin; a < end; a += 2) {
-      MergePair best{.a = a, .b = -1};
-      for (int first_b = begin + 1; first_b < end; first_b += 2 * kAtOnce) {
-        int b[kAtOnce];
-        double of_b[kAtOnce];
-        for (int i = 0; i < kAtOnce; ++i) b[i] = std::min(first_b + 2 * i, last_b);
-        cosines.Of(a, b, of_b);
-        for (int i = 0; i < kAtOnce; ++i) {  // one that comes twice is not better than itself
-          if (best.b >= 0 && of_b[i] <= best.cosine) continue;
-          best.b = b[i];
-          best.cosine = of_b[i];
-        }
-      }
-      pairs.push_back(best);
-    }
+    PartChunk(slots, middle, begin, parts);
+    if (parts.b.empty()) continue;  // a lone slot has no b
+    for (const int a : parts.a) pairs.push_back(BestOf(cosines, a, parts.b));
   }
   return pairs;
 }

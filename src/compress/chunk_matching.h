@@ -1,13 +1,14 @@
 // Chunked soft matching: which slots of a head may merge, and merging them.
 //
 //   middle  |chunk 0      |chunk 1      |...     consecutive slots, the last chunk may be short
-//   parts    A B A B A B A B ...                 even offsets A, odd offsets B
+//   parts    A B A B A B A B ...                 even offsets A, odd offsets B (or as Split says)
 //   pair     a -> the b of its chunk with the highest cosine of keys, the lower slot among equals
 //
 // A and B are disjoint, so merging has no chains; several a may join one b.
 // Source: Hu et al., "CentroidKV" (arXiv 2506.11418), chunked soft matching.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -22,11 +23,20 @@ struct MergePair {
   double cosine = 0.0;  // of the keys; 0 if one of them is zero
 };
 
+// How a chunk is parted. The paper alternates; the others are there to be compared with it.
+enum class Split : uint8_t {
+  kAlternate,
+  kHalves,  // A is the first half, of an odd number the larger one
+  kRandom,  // by a coin for every position and round; a chunk may be all A or all B
+};
+
 // Slots [begin, end) of a head, cut into chunks.
 struct Middle {
   int begin = 0;
   int end = 0;
   int chunk = 64;  // slots, at least 2
+  Split split = Split::kAlternate;
+  int round = 0;  // for kRandom
 };
 
 // The best pair of every a that has a b in its chunk, ascending by a.

@@ -29,10 +29,15 @@ struct CentroidCase {
   double r = 0.25;
   double dr = 0.025;
   double rmin = 0.1;
+  bool has_halves = false;
+  bool is_of_middle = false;
+  bool has_degrees = true;
 
   std::string Spec() const {
-    return fmt::format("centroid:keep={},sinks={},recent={},chunk={},r={},dr={},rmin={}", keep,
-                       n_sinks, n_recent, chunk, r, dr, rmin);
+    return fmt::format(
+        "centroid:keep={},sinks={},recent={},chunk={},r={},dr={},rmin={},split={},of={},degree={}",
+        keep, n_sinks, n_recent, chunk, r, dr, rmin, has_halves ? "halves" : "alternate",
+        is_of_middle ? "middle" : "a", has_degrees ? "on" : "off");
   }
   int Budget(int n_tokens) const {
     return std::max(static_cast<int>(keep * n_tokens), std::min(n_tokens, n_sinks + n_recent));
@@ -46,7 +51,9 @@ CentroidCase AnyCase(testing_support::Rng& rng) {
           .chunk = rng.OneOf({2, 3, 7, 16, 63, 64, 200}),
           .r = rng.OneOf({0.0, 0.1, 0.25, 0.5, 1.0}),
           .dr = rng.OneOf({0.0, 0.025, 0.3}),
-          .rmin = rng.OneOf({0.0, 0.1, 1.0})};
+          .rmin = rng.OneOf({0.0, 0.1, 1.0}),
+          .has_halves = rng.Chance(0.3),
+          .is_of_middle = rng.Chance(0.3)};
 }
 
 // One slot, as the naive implementation keeps it.
@@ -84,10 +91,15 @@ std::vector<NaivePair> NaivePairs(const std::vector<NaiveSlot>& slots, const Cen
   for (size_t a = begin; a < end; ++a) {
     const auto chunk = static_cast<size_t>(c.chunk);
     const size_t chunk_begin = begin + (a - begin) / chunk * chunk;
-    if ((a - chunk_begin) % 2 != 0) continue;
+    const size_t n_in_chunk = std::min(chunk_begin + chunk, end) - chunk_begin;
+    const auto is_b = [&](size_t slot) {
+      const size_t offset = slot - chunk_begin;
+      return c.has_halves ? 2 * offset >= n_in_chunk + n_in_chunk % 2 : offset % 2 != 0;
+    };
+    if (is_b(a)) continue;
     NaivePair best{.a = a, .b = a, .cosine = -2.0};
     for (size_t b = chunk_begin; b < std::min(chunk_begin + chunk, end); ++b) {
-      if ((b - chunk_begin) % 2 == 0) continue;
+      if (!is_b(b)) continue;
       const double cosine = CosineOf(slots[a], slots[b]);
       if (cosine > best.cosine) best = {.a = a, .b = b, .cosine = cosine};
     }
@@ -156,8 +168,11 @@ std::vector<NaiveSlot> NaiveCentroid(const kv::HeadSlots& source, const Centroid
     std::vector<NaivePair> pairs = NaivePairs(slots, c);
     const double share = std::max(c.rmin, c.r - round * c.dr);
     const auto n_excess = slots.size() - static_cast<size_t>(c.Budget(n_tokens));
-    const auto n_merged = std::min(
-        n_excess, static_cast<size_t>(std::ceil(share * static_cast<double>(pairs.size()))));
+    const double n_counted = c.is_of_middle
+                                 ? static_cast<double>(slots.size()) - c.n_sinks - c.n_recent
+                                 : static_cast<double>(pairs.size());
+    const auto n_merged =
+        std::min({n_excess, pairs.size(), static_cast<size_t>(std::ceil(share * n_counted))});
     if (n_merged == 0) break;
     std::stable_sort(pairs.begin(), pairs.end(),
                      [](const NaivePair& x, const NaivePair& y) { return x.cosine > y.cosine; });
@@ -242,6 +257,17 @@ TEST(Centroid, MergesDegreesOfMillions) {
   ASSERT_NO_FATAL_FAILURE(ExpectSlots(packed, 0, 0, NaiveCentroid(slots, c, token, 0)));
   ASSERT_EQ(packed.Head(0, 0).n_slots, 1);
   EXPECT_EQ(packed.Head(0, 0).degrees[0], 800'000'008);
+}
+
+TEST(Centroid, ForgetsDegreesIfAskedTo) {
+  testing_support::Rng rng(8);
+  const RandomJob job(rng, {.kv = {.n_tokens = 300}});
+  const kv::PackedKv with = Compress("centroid:keep=0.25", job.All());
+  const kv::PackedKv without = Compress("centroid:keep=0.25,degree=off", job.All());
+  EXPECT_EQ(without.Head(0, 0).positions, with.Head(0, 0).positions);
+  EXPECT_EQ(SlotsOf(without, 0, 0, 300).key_codes, SlotsOf(with, 0, 0, 300).key_codes);
+  EXPECT_FALSE(without.Head(0, 0).HasWeights());
+  EXPECT_TRUE(with.Head(0, 0).HasWeights());
 }
 
 TEST(Centroid, MergesNothingWithoutAShare) {

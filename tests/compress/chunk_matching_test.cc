@@ -51,6 +51,36 @@ TEST(MatchChunks, CountsFromTheBeginOfTheMiddle) {
   EXPECT_TRUE(MatchChunks(slots, {.begin = 3, .end = 4, .chunk = 2}).empty());
 }
 
+TEST(MatchChunks, PairsTheFirstHalfOfAChunkWithTheSecond) {
+  const kv::HeadSlots slots = AtAngles({0, 90, 80, 10, 10, 85, 0});
+  const auto pairs =
+      MatchChunks(slots, {.begin = 0, .end = 7, .chunk = 4, .split = Split::kHalves});
+  // Chunks {0 1 | 2 3} {4 5 | 6}.
+  const std::vector<std::pair<int, int>> expected = {{0, 3}, {1, 2}, {4, 6}, {5, 6}};
+  ASSERT_EQ(pairs.size(), expected.size());
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    EXPECT_EQ(std::make_pair(pairs[i].a, pairs[i].b), expected[i]);
+  }
+}
+
+TEST(MatchChunks, TossesACoinForEveryPositionAndRound) {
+  const kv::HeadSlots slots = AtAngles(std::vector<double>(600, 45.0));
+  const auto roles = [&](int round) {
+    const auto pairs = MatchChunks(
+        slots, {.begin = 0, .end = 600, .chunk = 60, .split = Split::kRandom, .round = round});
+    std::vector<char> is_a(600, 0);
+    for (const MergePair& pair : pairs) {
+      EXPECT_EQ(pair.a / 60, pair.b / 60);
+      is_a[static_cast<size_t>(pair.a)] = 1;
+    }
+    for (const MergePair& pair : pairs) EXPECT_EQ(is_a[static_cast<size_t>(pair.b)], 0);
+    EXPECT_NEAR(static_cast<double>(pairs.size()), 300, 60);
+    return is_a;
+  };
+  EXPECT_EQ(roles(0), roles(0));
+  EXPECT_NE(roles(0), roles(1));
+}
+
 TEST(MatchChunks, BreaksTiesByTheLowerSlot) {
   const kv::HeadSlots slots = AtAngles({30, 30, 30, 30});
   const auto pairs = MatchChunks(slots, {.begin = 0, .end = 4, .chunk = 4});

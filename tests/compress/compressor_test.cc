@@ -44,6 +44,7 @@ std::vector<std::string> AllSpecs() {
                              "merge:keep=0.3,base=snapkv,reach=2,budget=head",
                              "merge+d2o:keep=0.25",
                              "d2o:budget=layer",
+                             "centroid:split=random,of=middle,degree=off",
                              "rotated:bits=2",
                              "snapkv:keep=0.25+rotated:bits=8"});
   for (const char* name : {"snapkv", "h2o", "expected", "knorm", "keydiff"}) {
