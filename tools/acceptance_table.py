@@ -8,7 +8,6 @@ A line is the mean over a model's texts, except that each has its own column of 
 Lines are sorted by the bytes that a token of the answer costs.
 """
 
-import collections
 import json
 import pathlib
 import sys
@@ -40,54 +39,54 @@ def read_share(result, text, weight_bytes):
     return (result["draft_len"] * draft + plain) / (result["accepted"] + 1) / plain
 
 
-def rows_of(report):
-    """[(spec, draft length, accepted per text, means)], the cheapest first."""
-    cells = collections.defaultdict(list)
-    for text in report["texts"]:
-        for result in text["results"]:
-            result = {**result, "reads": read_share(result, text, report["weight_bytes"])}
-            cells[short_spec(result["compressor"]), result["draft_len"]].append(result)
-    rows = []
-    for (spec, draft_len), results in cells.items():
-        means = {key: sum(result[key] for result in results) / len(results)
-                 for key in ("agreement", "kl", "kept", "reads", "prefill_share")}
-        rows.append((spec, draft_len, [result["accepted"] for result in results], means))
-    return sorted(rows, key=lambda row: row[3]["reads"])
-
-
 def joined(reports):
-    """Reports of one run that was made text by text, or method by method, as one."""
+    """Runs that differ only in texts, compressors, version and day as one: neither of the latter
+    changes a bit of what is counted. What was measured twice counts once, the last time."""
     together = {}
     for report in reports:
-        same = json.dumps({**report, "texts": None})
-        texts = together.setdefault(same, {**report, "texts": []})["texts"]
+        same = {key: report[key] for key in ("model", "cpu", "isa", "threads", "predict")}
+        whole = together.setdefault(json.dumps(same), {**report, "runs": [], "texts": {}})
+        whole["runs"].append(f"{report['date']}, version {report['version']}")
         for text in report["texts"]:
-            known = next((other for other in texts if other["file"] == text["file"]), None)
-            if known:
-                known["results"].extend(text["results"])
-            else:
-                texts.append(text)
+            results = whole["texts"].setdefault(text["file"], {**text, "results": {}})["results"]
+            for result in text["results"]:
+                key = short_spec(result["compressor"]), result["draft_len"]
+                results[key] = {
+                    **result, "reads": read_share(result, text, report["weight_bytes"])}
     return list(together.values())
 
 
+def rows_of(report):
+    """[((spec, draft length), results by text, means)], the cheapest first."""
+    keys = {key for text in report["texts"].values() for key in text["results"]}
+    rows = []
+    for key in keys:
+        by_text = [text["results"].get(key) for text in report["texts"].values()]
+        known = [result for result in by_text if result]
+        means = {name: sum(result[name] for result in known) / len(known)
+                 for name in ("agreement", "kl", "kept", "reads")}
+        rows.append((key, by_text, means))
+    return sorted(rows, key=lambda row: (row[2]["reads"], row[0]))
+
+
 def table_of(report):
-    names = [pathlib.Path(text["file"]).stem for text in report["texts"]]
-    yield (f"**{report['model']}**, {report['date']}, version {report['version']}, "
+    names = [pathlib.Path(file).stem for file in report["texts"]]
+    yield (f"**{report['model']}**, {'; '.join(dict.fromkeys(report['runs']))}; "
            f"{report['cpu']}, `{report['isa']}`, {report['threads']} threads; prompts of "
            + ", ".join(f"{text['prompt_tokens']} ({name})"
-                       for name, text in zip(names, report["texts"])) + " tokens.")
+                       for name, text in zip(names, report["texts"].values())) + " tokens.")
     yield ""
     yield ("`vericache bench acceptance -m " + report["model"]
-           + "".join(f" -f {text['file']}" for text in report["texts"])
+           + "".join(f" -f {file}" for file in report["texts"])
            + f" -n {report['predict']} ...`")
     yield ""
-    yield ("| compressor | draft | " + " | ".join(names)
-           + " | agreement | KL | kept | reads | of prefill |")
-    yield "|---" * (7 + len(names)) + "|"
-    for spec, draft_len, accepted, means in rows_of(report):
-        yield (f"| `{spec}` | {draft_len} | " + " | ".join(f"{x:.1f}" for x in accepted)
+    yield "| compressor | draft | " + " | ".join(names) + " | agreement | KL | kept | reads |"
+    yield "|---" * (6 + len(names)) + "|"
+    for (spec, draft_len), by_text, means in rows_of(report):
+        accepted = [f"{result['accepted']:.1f}" if result else "" for result in by_text]
+        yield (f"| `{spec}` | {draft_len} | " + " | ".join(accepted)
                + f" | {means['agreement']:.3f} | {means['kl']:.3f} | {means['kept']:.2f} | "
-               + f"{means['reads']:.2f} | {100 * means['prefill_share']:.0f} % |")
+               + f"{means['reads']:.2f} |")
 
 
 def with_tables(page, reports):
