@@ -38,6 +38,17 @@ Json LogprobsArray(const std::vector<decode::TokenLogprobs>& logprobs) {
   return rows;
 }
 
+// Arguments are an object where the model wrote one.
+Json ToolCalls(const std::vector<model::ToolCall>& calls) {
+  Json array = Json::array();
+  for (const model::ToolCall& call : calls) {
+    const Json arguments = Json::parse(call.arguments, nullptr, /*allow_exceptions=*/false);
+    array.push_back({{"name", call.name},
+                     {"arguments", arguments.is_discarded() ? Json(call.arguments) : arguments}});
+  }
+  return array;
+}
+
 Json CompareObject(const Comparison& comparison) {
   const auto difference = Comparison::FirstDifference(comparison.verified, comparison.full);
   const auto lossy_difference = Comparison::FirstDifference(comparison.lossy, comparison.full);
@@ -83,6 +94,10 @@ std::string JsonReport(const RunReport& report) {
                  {"kv_full_bytes", stats.kv_full_bytes},
                  {"kv_draft_bytes", stats.kv_draft_bytes}};
   if (request.n_logprobs >= 0) object["logprobs"] = LogprobsArray(generation.logprobs);
+  if (report.parsed != nullptr) {
+    object["content"] = report.parsed->content;
+    object["tool_calls"] = ToolCalls(report.parsed->tool_calls);
+  }
   if (report.comparison != nullptr) object["compare"] = CompareObject(*report.comparison);
   // Text is valid UTF-8 by the engine's promise; a broken promise must not throw.
   return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

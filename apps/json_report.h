@@ -9,6 +9,7 @@
 #include "apps/generation.h"
 #include "apps/run_options.h"
 #include "base/result.h"
+#include "model/chat_template.h"
 
 namespace vericache::apps {
 
@@ -24,7 +25,8 @@ struct RunReport {
   const RunFacts& facts;
   const decode::Request& request;
   const Generation& generation;
-  const Comparison* comparison = nullptr;  // with --compare
+  const Comparison* comparison = nullptr;       // with --compare
+  const model::ParsedAnswer* parsed = nullptr;  // with --tools
 };
 
 // One line of JSON, ending in a newline.

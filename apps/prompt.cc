@@ -101,6 +101,31 @@ Result<std::vector<model::ChatMessage>> FirstMessages(const RunOptions& options)
   return messages;
 }
 
+namespace {
+
+struct Conversation {
+  std::unique_ptr<model::ChatTemplate> chat_template;
+  std::vector<model::ChatMessage> messages;
+};
+
+Result<Conversation> BeginConversation(const RunOptions& options, const std::string& user_text,
+                                       const std::string& model_path,
+                                       const model::Tokenizer& tokenizer) {
+  auto chat_template = LoadTemplate(options, model_path);
+  VC_RETURN_IF_ERROR(chat_template);
+  if (options.tools) {
+    const auto tools = ReadTextFile(*options.tools);
+    VC_RETURN_IF_ERROR(tools);
+    VC_RETURN_IF_ERROR((*chat_template)->OfferTools(*tools, tokenizer));
+  }
+  auto messages = FirstMessages(options);
+  VC_RETURN_IF_ERROR(messages);
+  messages->push_back({"user", user_text});
+  return Conversation{*std::move(chat_template), *std::move(messages)};
+}
+
+}  // namespace
+
 Result<std::vector<TokenId>> PromptTokens(const RunOptions& options, const std::string& user_text,
                                           const std::string& model_path,
                                           const model::Tokenizer& tokenizer) {
@@ -109,12 +134,19 @@ Result<std::vector<TokenId>> PromptTokens(const RunOptions& options, const std::
     if (tokenizer.Bos().value >= 0) tokens.insert(tokens.begin(), tokenizer.Bos());
     return tokens;
   }
-  const auto chat_template = LoadTemplate(options, model_path);
-  if (!chat_template) return tl::unexpected(chat_template.error());
-  auto messages = FirstMessages(options);
-  if (!messages) return tl::unexpected(messages.error());
-  messages->push_back({"user", user_text});
-  return (*chat_template)->Apply(*messages, /*add_generation_prompt=*/true, tokenizer);
+  const auto conversation = BeginConversation(options, user_text, model_path, tokenizer);
+  VC_RETURN_IF_ERROR(conversation);
+  return conversation->chat_template->Apply(conversation->messages,
+                                            /*add_generation_prompt=*/true, tokenizer);
+}
+
+Result<model::ParsedAnswer> ParseAnswer(const RunOptions& options, const std::string& user_text,
+                                        const std::string& model_path,
+                                        const model::Tokenizer& tokenizer,
+                                        const std::string& answer) {
+  const auto conversation = BeginConversation(options, user_text, model_path, tokenizer);
+  VC_RETURN_IF_ERROR(conversation);
+  return conversation->chat_template->Parse(conversation->messages, answer);
 }
 
 }  // namespace vericache::apps

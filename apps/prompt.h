@@ -29,6 +29,12 @@ Result<std::vector<TokenId>> PromptTokens(const RunOptions& options, const std::
                                           const std::string& model_path,
                                           const model::Tokenizer& tokenizer);
 
+// The tool calls in an answer to that prompt. Errors: those of ChatTemplate.
+Result<model::ParsedAnswer> ParseAnswer(const RunOptions& options, const std::string& user_text,
+                                        const std::string& model_path,
+                                        const model::Tokenizer& tokenizer,
+                                        const std::string& answer);
+
 // What PromptTokens is made of, for conversations: the template of the model or of --chat-template,
 // and the system message, if there is one.
 Result<std::unique_ptr<model::ChatTemplate>> LoadTemplate(const RunOptions& options,

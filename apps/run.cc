@@ -35,6 +35,8 @@ struct Setup {
   decode::Request request;
   RunFacts facts;
   std::vector<TokenId> cached;  // tokens of the prompt cache
+  std::string user_text;
+  std::string model_path;
 };
 
 Result<Setup> Prepare(const RunOptions& options, const std::string& user_text,
@@ -60,7 +62,8 @@ Result<Setup> Prepare(const RunOptions& options, const std::string& user_text,
     request.keep_kv = true;
     if (request.prefix) cached = request.prefix->tokens;
   }
-  return Setup{std::move(*engine), std::move(request), std::move(facts), std::move(cached)};
+  return Setup{std::move(*engine), std::move(request), std::move(facts),
+               std::move(cached),  user_text,          *model_path};
 }
 
 // The same request in another mode, unseen but for the progress bar.
@@ -106,6 +109,23 @@ Status WriteLog(const std::string& path, const Setup& setup, const Generation& g
   return ReplaceFile(path, WriteRunLog(log));
 }
 
+// With --tools: the calls in the answer, shown. An answer that broke off has none: that is said,
+// and no failure.
+std::optional<model::ParsedAnswer> ShowToolCalls(const RunOptions& options, const Setup& setup,
+                                                 const Generation& generation) {
+  if (!options.tools) return std::nullopt;
+  auto parsed = ParseAnswer(options, setup.user_text, setup.model_path,
+                            setup.engine->GetTokenizer(), generation.text);
+  if (!parsed) {
+    fmt::print(stderr, "tool     none: {}\n", parsed.error().message);
+    return model::ParsedAnswer{.content = generation.text, .tool_calls = {}};
+  }
+  for (const model::ToolCall& call : parsed->tool_calls) {
+    fmt::print(stderr, "tool     {} {}\n", call.name, call.arguments);
+  }
+  return *std::move(parsed);
+}
+
 // Generates, shows, compares, reports. Returns the exit code.
 Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interrupts) {
   const bool is_quiet = options.json == "-";
@@ -116,6 +136,7 @@ Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interru
   answer.Finish();
   if (!generation) return tl::unexpected(generation.error());
   fmt::print(stderr, "\n{}", Summary(*generation, setup.request));
+  const auto parsed = ShowToolCalls(options, setup, *generation);
   const Status logged =
       options.log ? WriteLog(*options.log, setup, *generation) : Status();  // whatever follows
   Status cached;
@@ -136,7 +157,7 @@ Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interru
   }
   if (options.json) {
     const RunReport report{setup.facts, setup.request, *generation,
-                           comparison ? &*comparison : nullptr};
+                           comparison ? &*comparison : nullptr, parsed ? &*parsed : nullptr};
     VC_RETURN_IF_ERROR(WriteReport(*options.json, JsonReport(report)));
   }
   VC_RETURN_IF_ERROR(logged);

@@ -85,9 +85,11 @@ Status CheckConsistent(const RunOptions& options) {
     return MakeError(ErrorCode::kInvalidArgument,
                      "--compare decodes in all three modes; leave out --mode {}", options.mode);
   }
-  if (options.is_raw && (options.system_prompt || options.chat_template)) {
+  if (options.is_raw && (options.system_prompt || options.chat_template || options.tools)) {
     return MakeError(ErrorCode::kInvalidArgument, "--raw uses no chat template; leave out {}",
-                     options.system_prompt ? "--system-prompt" : "--chat-template");
+                     options.system_prompt   ? "--system-prompt"
+                     : options.chat_template ? "--chat-template"
+                                             : "--tools");
   }
   if (options.n_logprobs >= 0 && !options.json) {
     return MakeError(ErrorCode::kInvalidArgument,
@@ -145,6 +147,11 @@ void AddPromptOptions(CLI::App& app, RunOptions& options) {
 void AddRunOptions(CLI::App& app, RunOptions& options) {
   AddMachineOptions(app, options.machine);
   AddPromptOptions(app, options);
+  AddOptionalText(app,
+                  {"--tools", "FILE",
+                   "functions that the model may call, a JSON array as OpenAI's interface has it; "
+                   "calls are shown behind the answer and in the JSON"},
+                  options.tools);
   AddSwitch(app, "-i,--interactive",
             "a chat; -p and -f give its first message. The default on a terminal without either",
             options.is_interactive);
@@ -168,6 +175,7 @@ Status CheckChat(const RunOptions& options) {
   const char* useless = options.is_raw           ? "--raw"
                         : options.is_compare     ? "--compare"
                         : options.json           ? "--json"
+                        : options.tools          ? "--tools"
                         : options.log            ? "--log"
                         : options.prompt_cache   ? "--prompt-cache"
                         : options.n_predict == 0 ? "-n 0"

@@ -34,6 +34,7 @@ struct RunOptions {
   std::optional<std::string> file;  // "-": standard input
   std::optional<std::string> system_prompt;
   std::optional<std::string> chat_template;
+  std::optional<std::string> tools;
   bool is_raw = false;
   bool is_interactive = false;
   int n_predict = -1;

@@ -109,6 +109,56 @@ class JinjaTemplate final : public ChatTemplate {
     return tokens;
   }
 
+  Status OfferTools(const std::string& json, const Tokenizer& tokenizer) override {
+    try {
+      tools_ = common_chat_tools_parse_oaicompat(common_json::parse(json));
+    } catch (const std::exception& error) {
+      return MakeError(ErrorCode::kInvalidArgument, "the tools cannot be read: {}", error.what());
+    }
+    if (tools_.empty()) return MakeError(ErrorCode::kInvalidArgument, "there are no tools");
+    // They are written into the template's own text, where marks might be escaped: none may need
+    // one.
+    std::vector<ControlToken> inside;
+    for (const common_chat_tool& tool : tools_) {
+      for (const std::string& text : {tool.name, tool.description, tool.parameters}) {
+        CollectControl(text, tokenizer, inside);
+      }
+      if (inside.empty()) continue;
+      return MakeError(ErrorCode::kInvalidArgument,
+                       "the tool '{}' contains '{}', which is a control token of this model",
+                       tool.name, inside.front().text);
+    }
+    const auto prompt = Render({{"user", "x"}}, /*add_generation_prompt=*/true);
+    VC_RETURN_IF_ERROR(prompt);
+    for (const common_chat_tool& tool : tools_) {
+      if (!tool.name.empty() && prompt->find(tool.name) != std::string::npos) continue;
+      return MakeError(ErrorCode::kUnsupported,
+                       "the chat template does not show the tool '{}' to the model", tool.name);
+    }
+    return {};
+  }
+
+  Result<ParsedAnswer> Parse(const std::vector<ChatMessage>& messages,
+                             const std::string& answer) const override {
+    const auto params = Evaluate(messages, /*add_generation_prompt=*/true);
+    VC_RETURN_IF_ERROR(params);
+    const LlamaErrors quiet;
+    try {
+      common_chat_parser_params how(*params);
+      if (!params->parser.empty()) how.parser.load(params->parser);
+      const common_chat_msg message = common_chat_parse(answer, /*is_partial=*/false, how);
+      ParsedAnswer parsed{.content = message.content, .tool_calls = {}};
+      for (const common_chat_tool_call& call : message.tool_calls) {
+        common_json::parse(call.arguments);  // throws: half of them are none
+        parsed.tool_calls.push_back({.name = call.name, .arguments = call.arguments});
+      }
+      return parsed;
+    } catch (const std::exception&) {  // its message is the whole answer
+      return MakeError(ErrorCode::kInvalidArgument,
+                       "the answer breaks off in a tool call, or makes one that is no call");
+    }
+  }
+
  private:
   // A role becomes part of the template's text (some templates build a control token from it), so
   // it cannot be anything.
@@ -174,17 +224,26 @@ class JinjaTemplate final : public ChatTemplate {
 
   Result<std::string> Render(const std::vector<ChatMessage>& messages,
                              bool add_generation_prompt) const {
+    auto params = Evaluate(messages, add_generation_prompt);
+    VC_RETURN_IF_ERROR(params);
+    return std::move(params->prompt);
+  }
+
+  Result<common_chat_params> Evaluate(const std::vector<ChatMessage>& messages,
+                                      bool add_generation_prompt) const {
     const LlamaErrors quiet;
     common_chat_templates_inputs inputs;
     inputs.add_generation_prompt = add_generation_prompt;
-    inputs.force_pure_content = true;
+    inputs.tools = tools_;
+    inputs.parallel_tool_calls = true;
+    inputs.force_pure_content = tools_.empty();
     for (const ChatMessage& message : messages) {
       common_chat_msg& msg = inputs.messages.emplace_back();
       msg.role = message.role;
       msg.content = message.content;
     }
     try {
-      return common_chat_templates_apply(templates_.get(), inputs).prompt;
+      return common_chat_templates_apply(templates_.get(), inputs);
     } catch (const std::exception& error) {
       return MakeError(ErrorCode::kInvalidArgument, "the chat template refuses these messages: {}",
                        error.what());
@@ -224,6 +283,7 @@ class JinjaTemplate final : public ChatTemplate {
 
   common_chat_templates_ptr templates_;
   std::vector<std::string> candidates_;
+  std::vector<common_chat_tool> tools_;
 };
 
 }  // namespace

@@ -17,6 +17,15 @@ struct ChatMessage {
   std::string content;
 };
 
+struct ToolCall {
+  std::string name;
+  std::string arguments;  // JSON, as the model wrote it
+};
+struct ParsedAnswer {
+  std::string content;  // what is no call
+  std::vector<ToolCall> tool_calls;
+};
+
 class ChatTemplate {
  public:
   virtual ~ChatTemplate() = default;
@@ -30,6 +39,14 @@ class ChatTemplate {
   virtual Result<std::vector<TokenId>> Apply(const std::vector<ChatMessage>& messages,
                                              bool add_generation_prompt,
                                              const Tokenizer& tokenizer) const = 0;
+
+  // Tools that the messages to come may call: a JSON array as OpenAI's interface has it.
+  // Errors: kInvalidArgument for what is none, or has the text of a control token in it;
+  //         kUnsupported if the template does not show them to the model.
+  virtual Status OfferTools(const std::string& json, const Tokenizer& tokenizer) = 0;
+  // The calls in an answer to these messages. Errors: kInvalidArgument if it breaks off in one.
+  virtual Result<ParsedAnswer> Parse(const std::vector<ChatMessage>& messages,
+                                     const std::string& answer) const = 0;
 };
 
 }  // namespace vericache::model

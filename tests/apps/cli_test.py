@@ -27,7 +27,8 @@ FLAGS = """-m -p -f -n -c -t --temp --top-k --top-p --min-p --seed --mode --comp
     --stop --ignore-eos --logprobs --system-prompt --chat-template --prefill-chunk --fast-kv
     --raw --typical --top-nsigma --xtc-probability --xtc-threshold --repeat-last-n --dry-multiplier
     --dry-base --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --grammar
-    --grammar-file --json-schema --json-schema-file --mirostat --prompt-cache --log -i""".split()
+    --grammar-file --json-schema --json-schema-file --mirostat --prompt-cache --log
+    --tools -i""".split()
 # A default of `run --help` and where the JSON says what held.
 HELP_DEFAULTS = {
     "--temp": lambda report: report["sampling"]["temperature"],
