@@ -43,7 +43,7 @@ struct RunOptions {
   size_t fast_kv_bytes = size_t{4} << 30;
   std::string mode = "verified";
   std::string drafter = "kv";
-  std::string compressor = "snapkv:keep=0.5+kivi:bits=4";
+  std::string compressor = "snapkv:keep=0.25+kivi:bits=4";
   std::string draft_len = "auto";
   bool is_compare = false;
   std::optional<std::string> json;  // "-": standard output
