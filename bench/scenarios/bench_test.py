@@ -56,7 +56,7 @@ class Figures(unittest.TestCase):
 
     def test_spread_is_the_range_in_medians(self):
         self.assertAlmostEqual(figures.spread([1.0, 2.0, 4.0]), 1.5)
-        self.assertEqual(figures.spread([3.0]), 0)
+        self.assertIsNone(figures.spread([3.0]))
 
     def test_the_peer_is_its_best_kind_by_median(self):
         kind, samples = figures.best_peer({"a": [1.0, 9.0, 9.0], "b": [4.0, 5.0, 6.0]})
@@ -206,10 +206,11 @@ class WholeRun(unittest.TestCase):
 
 class Report(unittest.TestCase):
     def test_what_is_missing_is_empty(self):
-        row = {"kind": "decode", "depth": 0, "rows": 1, "sessions": 1, "ms": 1.0, "spread": 0.1,
+        row = {"kind": "decode", "depth": 0, "rows": 1, "sessions": 1, "ms": 1.0, "spread": None,
                "tokens_per_s": 1000.0, "gb_per_s": 1.0, "limit_share": 0.5}
         table = report.cells(report.PASS_COLUMNS, [row])
         self.assertEqual(table[1][-4:], ["", "", "", ""])
+        self.assertEqual(table[1][5], "")
         self.assertEqual(report.markdown([["a", "b"], ["1", ""]]), "| a | b |\n|---|---|\n| 1 |  |")
 
 

@@ -9,7 +9,9 @@ NEVER_SLOWER_TURNS_MIN = 5
 
 
 def spread(samples):
-    """(largest - smallest) / median."""
+    """(largest - smallest) / median; None of a single one, which says nothing of it."""
+    if len(samples) < 2:
+        return None
     return (max(samples) - min(samples)) / statistics.median(samples)
 
 
