@@ -62,7 +62,8 @@ TEST(Identity, DraftedEqualsFullOverAPairwiseGrid) {
   EXPECT_GT(runner.n_hostile_drafted, 100);
   EXPECT_GT(runner.n_looked_up, 30);  // random weights repeat themselves now and then
   EXPECT_GT(runner.n_lookups_kept, 0);
-  EXPECT_GT(runner.n_compressions, runner.n_cases);
+  // The automatic length compresses nothing where weights are all that a step reads.
+  EXPECT_GT(runner.n_compressions, runner.n_cases * 3 / 4);
 }
 
 }  // namespace
