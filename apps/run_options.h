@@ -42,7 +42,7 @@ struct RunOptions {
   int prefill_chunk = 256;
   size_t fast_kv_bytes = size_t{4} << 30;
   std::string mode = "verified";
-  std::string drafter = "kv";
+  std::string drafter = "both";
   std::string compressor = "snapkv:keep=0.25+kivi:bits=4";
   std::string draft_len = "auto";
   bool is_compare = false;
