@@ -13,11 +13,12 @@
 #include "apps/line_reader.h"
 #include "apps/prompt.h"
 #include "apps/summary.h"
+#include "apps/tell.h"
 
 namespace vericache::apps {
 namespace {
 
-void Say(std::string_view text) { fmt::print(stderr, "{}\n", text); }
+void Say(std::string_view text) { Tell("{}\n", text); }
 
 class Chat {
  public:
@@ -69,7 +70,7 @@ class Chat {
     Status status;
     switch (command.kind) {
       case Kind::kHelp:
-        fmt::print(stderr, "{}", ChatHelp());
+        Tell("{}", ChatHelp());
         break;
       case Kind::kSetting:
         status = ApplySetting(command, options_);

@@ -1,14 +1,12 @@
 #include "apps/commands.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
+#include "apps/tell.h"
 
 namespace vericache::apps {
 
 int ReportError(const char* command, const Error& error) {
   if (error.code == ErrorCode::kCancelled) return kExitBrokenPipe;  // nobody is left to be told
-  fmt::print(stderr, "vericache {}: {}\n", command, error.message);
+  Tell("vericache {}: {}\n", command, error.message);
   return error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 

@@ -23,6 +23,11 @@ Status AddSetting(const std::string& command, std::string_view key, const toml::
                   std::vector<Setting>& settings) {
   Setting setting{command, std::string(key), {}};
   const toml::array* array = node.as_array();
+  if (array != nullptr && array->empty()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "line {}: '{}' is an empty array; leave the key out for the default",
+                     node.source().begin.line, key);
+  }
   for (size_t i = 0; i < (array != nullptr ? array->size() : 1); ++i) {
     auto text = TextOf(array != nullptr ? (*array)[i] : node, key);
     VC_RETURN_IF_ERROR(text);

@@ -16,6 +16,7 @@
 #include "apps/commands.h"
 #include "apps/config_file.h"
 #include "apps/flags.h"
+#include "apps/tell.h"
 #include "apps/version.h"
 
 namespace vericache::apps {
@@ -81,7 +82,7 @@ int Main(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     const std::string name = CommandName(app);
-    fmt::print(stderr, "{}: {}\n", name, Sentence(error, name));
+    Tell("{}: {}\n", name, Sentence(error, name));
     return kExitUsage;
   }
   if (wants_version) {
@@ -89,8 +90,8 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (!command) {
-    fmt::print(stderr, "vericache: no command given; there are {}; vericache --help says more\n",
-               fmt::join(CommandNames(app), ", "));
+    Tell("vericache: no command given; there are {}; vericache --help says more\n",
+         fmt::join(CommandNames(app), ", "));
     return kExitUsage;
   }
   return command();

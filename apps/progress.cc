@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "apps/tell.h"
+
 namespace vericache::apps {
 namespace {
 
@@ -33,12 +35,12 @@ void PrefillProgress::Show(int n_done) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
   if (!is_shown_ || elapsed.count() < kPatienceS || n_done >= n_prompt_) return;
   is_on_screen_ = true;
-  fmt::print(stderr, "\r\033[K{}", ProgressLine(label_, n_done, n_prompt_, elapsed.count()));
+  Tell("\r\033[K{}", ProgressLine(label_, n_done, n_prompt_, elapsed.count()));
   std::fflush(stderr);
 }
 
 void PrefillProgress::Clear() {
-  if (is_on_screen_) fmt::print(stderr, "\r\033[K");
+  if (is_on_screen_) Tell("\r\033[K");
   is_on_screen_ = false;
 }
 

@@ -1,9 +1,8 @@
 #include "apps/prompt_cache.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdio>
+
+#include "apps/tell.h"
 
 namespace vericache::apps {
 
@@ -14,7 +13,7 @@ Result<std::shared_ptr<const decode::KeptKv>> ReadPromptCache(engine::Engine& en
   const Error& error = restored.error();
   if (error.code == ErrorCode::kInvalidArgument) return tl::unexpected(error);
   if (error.code != ErrorCode::kNotFound) {
-    fmt::print(stderr, "vericache run: {}; the prompt is prefilled anew\n", error.message);
+    Tell("vericache run: {}; the prompt is prefilled anew\n", error.message);
   }
   return nullptr;
 }

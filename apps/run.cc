@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <memory>
 #include <utility>
 
@@ -23,6 +22,7 @@
 #include "apps/run_log.h"
 #include "apps/run_options.h"
 #include "apps/summary.h"
+#include "apps/tell.h"
 #include "compress/registry.h"
 #include "kernels/numerics.h"
 
@@ -117,11 +117,11 @@ std::optional<model::ParsedAnswer> ShowToolCalls(const RunOptions& options, cons
   auto parsed = ParseAnswer(options, setup.user_text, setup.model_path,
                             setup.engine->GetTokenizer(), generation.text);
   if (!parsed) {
-    fmt::print(stderr, "tool     none: {}\n", parsed.error().message);
+    Tell("tool     none: {}\n", parsed.error().message);
     return model::ParsedAnswer{.content = generation.text, .tool_calls = {}};
   }
   for (const model::ToolCall& call : parsed->tool_calls) {
-    fmt::print(stderr, "tool     {} {}\n", call.name, call.arguments);
+    Tell("tool     {} {}\n", call.name, call.arguments);
   }
   return *std::move(parsed);
 }
@@ -135,7 +135,7 @@ Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interru
   auto generation = Generate(*setup.engine, std::move(request), answer.GetWatcher(), interrupts);
   answer.Finish();
   if (!generation) return tl::unexpected(generation.error());
-  fmt::print(stderr, "\n{}", Summary(*generation, setup.request));
+  Tell("\n{}", Summary(*generation, setup.request));
   const auto parsed = ShowToolCalls(options, setup, *generation);
   const Status logged =
       options.log ? WriteLog(*options.log, setup, *generation) : Status();  // whatever follows
@@ -151,7 +151,7 @@ Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interru
     auto compared = Compare(setup, *generation, interrupts);
     if (!compared) return tl::unexpected(compared.error());
     if (!interrupts.WasInterrupted()) {  // half a comparison says nothing
-      fmt::print(stderr, "\n{}", ComparisonTable(*compared));
+      Tell("\n{}", ComparisonTable(*compared));
       comparison = std::move(*compared);
     }
   }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #define XXH_INLINE_ALL
@@ -12,6 +14,7 @@
 #include "apps/request_names.h"
 #include "apps/sampling_json.h"
 #include "apps/version.h"
+#include "model/json_depth.h"
 
 namespace vericache::apps {
 namespace {
@@ -39,10 +42,40 @@ Json IdsToJson(const std::vector<TokenId>& tokens) {
   return ids;
 }
 
-std::vector<TokenId> IdsFromJson(const Json& ids) {
+// get<int32_t>() would wrap a larger number and cut a fraction.
+Result<std::vector<TokenId>> IdsFromJson(const Json& ids) {
   std::vector<TokenId> tokens;
-  for (const Json& id : ids) tokens.emplace_back(id.get<int32_t>());
+  for (const Json& id : ids) {
+    if (!id.is_number_integer() || id < 0 || id > std::numeric_limits<int32_t>::max()) {
+      return MakeError(ErrorCode::kDataLoss, "{} is no token", Dump(id));
+    }
+    tokens.emplace_back(id.get<int32_t>());
+  }
   return tokens;
+}
+
+Result<uint64_t> HashFromJson(const Json& hash) {
+  const auto text = hash.get<std::string>();
+  uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value, 16);
+  if (error == std::errc() && rest == end) return value;
+  return MakeError(ErrorCode::kDataLoss, "'{}' is no logits_hash", text);
+}
+
+// An answer that ended for another reason than the log says could be judged identical: how far it
+// is replayed depends on the reason.
+Status CheckEnd(const RunLog& log) {
+  if (log.reason == FinishReason::kNone || log.reason == FinishReason::kError) {
+    return MakeError(ErrorCode::kDataLoss, "an answer that ended by '{}' is not logged",
+                     FinishReasonName(log.reason));
+  }
+  const auto n_tokens = static_cast<int>(log.tokens.size());
+  if (log.reason == FinishReason::kLength && n_tokens != log.request.max_tokens) {
+    return MakeError(ErrorCode::kDataLoss, "{} tokens do not end by the limit of {}", n_tokens,
+                     log.request.max_tokens);
+  }
+  return {};
 }
 
 // Throws nlohmann's exceptions for a missing or mistyped key.
@@ -59,14 +92,22 @@ Result<RunLog> FromJson(const Json& object) {
   log.request.max_tokens = object.at("max_tokens").get<int>();
   log.request.ignore_eos = object.at("ignore_eos").get<bool>();
   log.request.stop = object.at("stop").get<std::vector<std::string>>();
-  log.request.prompt = IdsFromJson(object.at("prompt"));
-  log.tokens = IdsFromJson(object.at("answer"));
+  auto prompt = IdsFromJson(object.at("prompt"));
+  VC_RETURN_IF_ERROR(prompt);
+  log.request.prompt = *std::move(prompt);
+  auto answer = IdsFromJson(object.at("answer"));
+  VC_RETURN_IF_ERROR(answer);
+  log.tokens = *std::move(answer);
   log.text = object.at("text").get<std::string>();
   const auto reason = ParseFinishReason(object.at("finish_reason").get<std::string>());
   VC_RETURN_IF_ERROR(reason);
   log.reason = *reason;
-  const Json& hash = object.at("logits_hash");
-  if (!hash.is_null()) log.logits_hash = std::stoull(hash.get<std::string>(), nullptr, 16);
+  if (const Json& text = object.at("logits_hash"); !text.is_null()) {
+    const auto hash = HashFromJson(text);
+    VC_RETURN_IF_ERROR(hash);
+    log.logits_hash = *hash;
+  }
+  VC_RETURN_IF_ERROR(CheckEnd(log));
   return log;
 }
 
@@ -100,6 +141,10 @@ std::string WriteRunLog(const RunLog& log) {
 }
 
 Result<RunLog> ReadRunLog(std::string_view text, std::string_view name) {
+  if (const int depth = model::JsonDepth(text); depth > model::kMaxJsonDepth) {
+    return MakeError(ErrorCode::kInvalidArgument, "{} is no log of an answer: it is nested {} deep",
+                     name, depth);
+  }
   Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded() && text.find(kVersionKey) != std::string_view::npos) {
     return MakeError(ErrorCode::kDataLoss, "{} is cut or damaged: it is no whole JSON", name);
@@ -135,6 +180,7 @@ decode::Request ReplayOf(const RunLog& log) {
   decode::Request replay = log.request;
   replay.mode = decode::Mode::kVerified;
   replay.drafter = decode::DrafterKind::kGiven;
+  replay.compressor = "identity";  // none is needed; the logged one may be of another build
   replay.given = log.tokens;
   replay.max_tokens =
       static_cast<int>(log.tokens.size()) + (log.reason == FinishReason::kGrammar ? 1 : 0);

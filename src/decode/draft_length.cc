@@ -165,6 +165,7 @@ void DraftLength::BackOff() {
   plain_left_ = backoff_;
   backoff_ = std::min(backoff_ * 2, kMaxBackoff);
   evidence_ = {kAcceptedPrior, kRejectedPrior};
+  expected_ = {};
   draft_row_s_ = {};
   verified_row_s_ = {};
 }

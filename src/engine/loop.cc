@@ -53,8 +53,8 @@ void Loop::Run() {
     DropCancelled();
     Admit();
     RunPass();
+    Deliver();  // before a compression: nobody waits for one to read a token that is there
     Compress();
-    Deliver();
   }
   CancelAll();
 }

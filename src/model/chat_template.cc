@@ -8,6 +8,7 @@
 
 #include "model/bounded_reader.h"
 #include "model/gguf_file.h"
+#include "model/json_depth.h"
 #include "model/llama_log.h"
 #include "model/text_cuts.h"
 
@@ -110,6 +111,11 @@ class JinjaTemplate final : public ChatTemplate {
   }
 
   Status OfferTools(const std::string& json, const Tokenizer& tokenizer) override {
+    if (const int depth = JsonDepth(json); depth > kMaxJsonDepth) {
+      return MakeError(ErrorCode::kUnsupported,
+                       "the tools are nested {} deep; {} levels are the most", depth,
+                       kMaxJsonDepth);
+    }
     try {
       tools_ = common_chat_tools_parse_oaicompat(common_json::parse(json));
     } catch (const std::exception& error) {

@@ -5,33 +5,14 @@
 #include <algorithm>
 #include <exception>
 
+#include "model/json_depth.h"
+
 namespace vericache::model {
 namespace {
 
-// llama-common walks a schema, and the references within it, by recursion: these keep it within a
-// thread's stack.
+// llama-common walks a schema, and the references within it, by recursion: this and kMaxJsonDepth
+// keep it within a thread's stack.
 constexpr size_t kMaxSchemaBytes = size_t{128} << 10;
-constexpr int kMaxDepth = 200;
-
-int Depth(std::string_view json) {
-  int depth = 0;
-  int deepest = 0;
-  bool is_in_string = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (is_in_string) {
-      if (c == '\\') ++i;
-      is_in_string = c != '"';
-    } else if (c == '"') {
-      is_in_string = true;
-    } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return deepest;
-}
 
 std::string OneLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -45,9 +26,10 @@ Result<std::string> GrammarFromJsonSchema(std::string_view schema) {
     return MakeError(ErrorCode::kUnsupported, "the JSON schema has {} bytes; {} are the most",
                      schema.size(), kMaxSchemaBytes);
   }
-  if (const int depth = Depth(schema); depth > kMaxDepth) {
+  if (const int depth = JsonDepth(schema); depth > kMaxJsonDepth) {
     return MakeError(ErrorCode::kUnsupported,
-                     "the JSON schema is nested {} deep; {} levels are the most", depth, kMaxDepth);
+                     "the JSON schema is nested {} deep; {} levels are the most", depth,
+                     kMaxJsonDepth);
   }
   try {
     return json_schema_to_grammar(common_json::parse(std::string(schema)));

@@ -87,6 +87,7 @@ class Tools(Folder):
 
     def test_what_are_no_tools_is_refused(self):
         for text, *parts in [("", "tools"), ("[", "tools"), ("{}", "array"), ("[]", "no tools"),
+                             ("[" * 1000, "1000 deep"),
                              ('[{"type": "function"}]', "function"),
                              (json.dumps([tool("")]), "''")]:
             with self.subTest(text):

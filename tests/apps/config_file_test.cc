@@ -36,6 +36,7 @@ TEST(Config, RefusesWithTheLine) {
                                    {"a = 1\na = 2\n", "line 2"},
                                    {"\n\na = 12:00:00\n", "line 3: 'a'"},
                                    {"[run]\na = [[1]]\n", "line 2: 'a'"},
+                                   {"[run]\nstop = []\n", "line 2: 'stop' is an empty array"},
                                    {"[run]\n[run.x]\na = 1\n", "line 2: 'x'"}}) {
     EXPECT_NE(Flat(text).find(line), std::string::npos) << text << ": " << Flat(text);
   }

@@ -86,6 +86,45 @@ TEST(RunLog, NoticesEveryCut) {
   }
 }
 
+// `text` with a checksum that fits, as a forger would give it: the reader says which.
+std::string Sealed(std::string text) {
+  const auto read = ReadRunLog(text, "'x'");
+  if (read || read.error().message.find("checksum") == std::string::npos) return text;
+  const std::string right = read.error().message.substr(read.error().message.size() - 16);
+  return text.replace(text.rfind('"') - 16, 16, right);
+}
+
+std::string Replaced(std::string text, std::string_view part, std::string_view by) {
+  return text.replace(text.find(part), part.size(), by);
+}
+
+TEST(RunLog, RefusesValuesThatCannotBeWhateverTheChecksumSays) {
+  const std::string text = WriteRunLog(Odd());
+  ASSERT_TRUE(ReadRunLog(Sealed(Replaced(text, "[9,8]", "[9,7]")), "'x'").has_value());
+  for (const auto& [part, by, named] : {std::tuple{"[9,8]", "[9,4294967304]", "4294967304"},
+                                        {"[9,8]", "[9,8.5]", "8.5"},
+                                        {"[9,8]", "[9,-8]", "-8"},
+                                        {"[9,8]", "[9,true]", "true"},
+                                        {"[3,0,", "[3,-1,", "-1"},
+                                        {"fedcba9876543210", "fedcba987654321g", "logits_hash"},
+                                        {"fedcba9876543210", "fedcba98765432101", "logits_hash"},
+                                        {"\"cancelled\"", "\"none\"", "none"},
+                                        {"\"cancelled\"", "\"error\"", "error"},
+                                        {"\"cancelled\"", "\"length\"", "limit of 5"}}) {
+    const auto read = ReadRunLog(Sealed(Replaced(text, part, by)), "'x'");
+    ASSERT_FALSE(read.has_value()) << by;
+    EXPECT_EQ(read.error().code, ErrorCode::kDataLoss);
+    EXPECT_NE(read.error().message.find(named), std::string::npos) << read.error().message;
+  }
+}
+
+TEST(RunLog, RefusesWhatIsNestedTooDeepToBeRead) {
+  const std::string deep(1'000'000, '[');
+  const auto read = ReadRunLog("{\"vericache_log\": " + deep, "'x'");
+  ASSERT_FALSE(read.has_value());
+  EXPECT_NE(read.error().message.find("1000001 deep"), std::string::npos) << read.error().message;
+}
+
 TEST(RunLog, RefusesAnotherVersionByItsNumber) {
   const auto read = ReadRunLog(R"({"vericache_log": 2, "checksum": "0"})", "'x'");
   ASSERT_FALSE(read.has_value());
@@ -97,6 +136,7 @@ TEST(RunLog, AReplayAsksForTheTokensLoggedAndOneMoreWhereAGrammarEndedThem) {
   RunLog log = Odd();
   EXPECT_EQ(ReplayOf(log).mode, decode::Mode::kVerified);
   EXPECT_EQ(ReplayOf(log).given, log.tokens);
+  EXPECT_EQ(ReplayOf(log).compressor, "identity");  // any build can replay it
   EXPECT_EQ(ReplayOf(log).max_tokens, 2);
   log.reason = FinishReason::kGrammar;
   EXPECT_EQ(ReplayOf(log).max_tokens, 3);

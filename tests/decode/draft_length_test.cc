@@ -152,6 +152,16 @@ TEST(DraftLength, ComesBackWhenDraftsBecomeGood) {
   EXPECT_GT(outcome.Speedup(), 1.4);
 }
 
+// A start that was estimated too dear is asked about again: no answer decides for the next ones.
+TEST(DraftLength, AsksAgainAfterADeclinedStart) {
+  DraftLength length = DraftLength::Auto(64);
+  length.Observe({.verify_s = 1});
+  length.Expect({.draft = 2, .verified = 2});
+  length.Observe({.verify_s = 1});
+  EXPECT_EQ(length.Next(), 0);
+  EXPECT_GT(Play(length, {.accept = AcceptAll}, 200).n_drafted, 0);
+}
+
 TEST(DraftLength, LosesLittleWhenDraftsBecomeBad) {
   DraftLength length = DraftLength::Auto(64);
   Play(length, {.accept = AcceptAll}, 1000);

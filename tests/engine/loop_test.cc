@@ -6,6 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
+
+#include "compress/registry.h"
 #include "tests/support/solo_run.h"
 
 namespace vericache::engine {
@@ -38,16 +42,20 @@ class LoopFixture {
   static const model::ModelConfig& Config() { return Tiny().Get().Config(); }
 
   Result<std::shared_ptr<Channel>> Add(decode::Request request) {
+    auto compressor = compress::MakeCompressor(request.compressor);
+    return Add(std::move(request), *std::move(compressor));
+  }
+  Result<std::shared_ptr<Channel>> Add(decode::Request request,
+                                       std::unique_ptr<compress::Compressor> compressor) {
     LiveRequest live;
     live.channel = std::make_shared<Channel>();
-    auto compressor = compress::MakeCompressor(request.compressor);
     auto sampler =
         decode::Sampler::Make(request.sampling, Tiny().GetTokenizer(), Config().n_context);
     live.session = std::make_unique<decode::Session>(
         std::move(request), decode::SessionParts{.tokenizer = &Tiny().GetTokenizer(),
                                                  .pool = pool_.get(),
                                                  .sampler = *std::move(sampler),
-                                                 .compressor = *std::move(compressor),
+                                                 .compressor = std::move(compressor),
                                                  .queries = {.n_layers = Config().n_layers,
                                                              .n_heads = Config().n_heads,
                                                              .head_dim = Config().head_dim},
@@ -114,6 +122,44 @@ TEST(Loop, RunsARequestToItsEnd) {
   EXPECT_GT(heard.stats.decode_s, 0);
   fixture.StopLoop();
   EXPECT_EQ(fixture.Pool().LiveCount(), 0);
+}
+
+struct Hearing {
+  std::promise<void> first_token;  // somebody has it
+  bool was_before_compression = false;
+};
+
+// Streaming's compressor, which first waits until somebody has the first token, 5 s at most.
+class Waiting final : public compress::Compressor {
+ public:
+  explicit Waiting(Hearing* hearing) : hearing_(hearing) {}
+  compress::Traits GetTraits() const override { return inner_->GetTraits(); }
+  std::string Spec() const override { return inner_->Spec(); }
+  Result<kv::PackedKv> Compress(const compress::Job& job, ThreadTeam& team) const override {
+    hearing_->was_before_compression = hearing_->first_token.get_future().wait_for(
+                                           std::chrono::seconds(5)) == std::future_status::ready;
+    return inner_->Compress(job, team);
+  }
+
+ private:
+  std::unique_ptr<compress::Compressor> inner_ = *compress::MakeCompressor("streaming");
+  Hearing* hearing_;
+};
+
+TEST(Loop, TheFirstTokenDoesNotWaitForACompression) {
+  LoopFixture fixture(2048);
+  Hearing hearing;
+  const auto channel = *fixture.Add(MakeRequest(300, 10), std::make_unique<Waiting>(&hearing));
+  Event event;
+  do {
+    ASSERT_TRUE(channel->Pop(event));
+  } while (event.tokens.empty());
+  hearing.first_token.set_value();
+  const size_t n_first = event.tokens.size();
+  const Heard rest = Listen(*channel);
+  EXPECT_TRUE(hearing.was_before_compression);
+  EXPECT_EQ(n_first + rest.tokens.size(), 10u);
+  EXPECT_EQ(rest.stats.n_compressions, 1);
 }
 
 TEST(Loop, RequestsThatDoNotFitWaitTheirTurn) {
