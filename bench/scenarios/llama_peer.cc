@@ -173,9 +173,9 @@ class Peer {
   }
 
  private:
-  // prompt_ then holds at least `depth` tokens.
+  // prompt_ then holds at least `depth` tokens, and no more than there is room for.
   void MakePrompt(int depth) {
-    if (n_prompt_ >= depth) return;
+    if (n_prompt_ >= depth && n_prompt_ <= n_tokens_) return;
     const int n_pieces = (depth + kBatchRows - 1) / kBatchRows;
     Context maker(model_, options_, 2, (n_pieces + 2) * kBatchRows, /*is_unified=*/true);
     if (piece_.empty()) {
@@ -201,7 +201,7 @@ class Peer {
   int n_tokens_ = 0;  // room of each sequence
   int depth_ = 0;
   std::vector<uint8_t> piece_;   // state of the first kBatchRows tokens
-  std::vector<uint8_t> prompt_;  // state of the deepest prompt made so far
+  std::vector<uint8_t> prompt_;  // state of the prompt made last
   int n_prompt_ = 0;
 };
 
