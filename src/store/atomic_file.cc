@@ -45,6 +45,7 @@ AtomicFile::~AtomicFile() {
 }
 
 Status AtomicFile::Write(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return {};  // fwrite declares its pointer never null, even for no bytes
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size()) return {};
   return tl::unexpected(ErrorAt(path_));
 }

@@ -2,6 +2,7 @@
 // padding full of garbage. What the kernel tests and benchmarks of attention share.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -230,8 +231,7 @@ inline void ChunkData::Encode() {
     } else {
       EncodePacked(run);
     }
-    std::memcpy(run.log_weights.data(), run.log_weights_f32.data(),
-                run.log_weights_f32.size() * sizeof(float));
+    std::ranges::copy(run.log_weights_f32, run.log_weights.As<float>());
     slot_runs_.push_back(
         {.keys = run.keys.data(),
          .values = run.values.data(),
