@@ -34,8 +34,8 @@ function(vericache_test_binary target label libs)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   add_test(NAME ${target} COMMAND ${target})
   set_tests_properties(${target} PROPERTIES LABELS ${label} TIMEOUT 300)
-  if(label STREQUAL slow)  # has the machine to itself
-    set_tests_properties(${target} PROPERTIES PROCESSORS 2 TIMEOUT 1200)
+  if("${label}" STREQUAL "slow")  # has the machine to itself
+    set_tests_properties(${target} PROPERTIES PROCESSORS 2 TIMEOUT 3600)
   endif()
 endfunction()
 

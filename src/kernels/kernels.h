@@ -45,7 +45,7 @@ struct KernelTable {
   void (*matmul)(const PackedMatrix& w, const Activations& acts, float* y, size_t y_stride,
                  int panel_begin, int panel_end);
 
-  // y = (x * inv) * weight with inv = 1 / sqrt(mean(x^2) + eps), one row. [4]
+  // y = (x * inv) * weight with inv = 1 / sqrt(mean(x^2) + eps), one row; y may be x. [4]
   void (*rms_norm)(const float* x, const float* weight, int n, float eps, float* y);
   // Rotates the first 2 * n_pairs values of one head in place. cos_sin: [n_pairs] cosines, then
   // [n_pairs] sines. [4]

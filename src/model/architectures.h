@@ -21,9 +21,16 @@ struct ArchitectureTraits {
 std::span<const ArchitectureTraits> Architectures();
 const ArchitectureTraits& TraitsOf(Architecture id);
 
+// What all architectures here have: embedding, two norms and seven matrices a layer, output.
+void NameCommonTensors(const ModelConfig& config, WeightLoader& loader, Model::Weights& weights);
+// "blk.3.attn_q.bias"
+std::string LayerTensor(size_t layer, std::string_view name);
+
 void NameLlamaTensors(const ModelConfig& config, WeightLoader& loader,
                       Model::Weights& weights);  // llama.cc
 void NameQwen2Tensors(const ModelConfig& config, WeightLoader& loader,
                       Model::Weights& weights);  // qwen2.cc
+void NameQwen3Tensors(const ModelConfig& config, WeightLoader& loader,
+                      Model::Weights& weights);  // qwen3.cc
 
 }  // namespace vericache::model

@@ -90,6 +90,7 @@ class Pass::State {
   void FinishKeys(int layer, int head, float* k);
   void FinishValues(int layer, int head, float* v);
   void AddBias(const std::vector<float>& bias, int head, float* y);
+  void NormHead(const std::vector<float>& weight, float* head);
   void Turn(int row, float* head);
   Scratch& Own(const Member& member) { return scratch_[static_cast<size_t>(member.Index())]; }
   // Waits for all members; then one deals out the finished step's work for the layer after.
@@ -237,6 +238,11 @@ void Pass::State::AddBias(const std::vector<float>& bias, int head, float* y) {
   if (!bias.empty()) kernels_.add(y, bias.data() + head * config_.head_dim, config_.head_dim);
 }
 
+void Pass::State::NormHead(const std::vector<float>& weight, float* head) {
+  if (weight.empty()) return;
+  kernels_.rms_norm(head, weight.data(), config_.head_dim, config_.norm_eps, head);
+}
+
 void Pass::State::Turn(int row, float* head) {
   kernels_.rope(head, rope_.CosSin(rows_.Row(row).position), rope_.PairCount(), config_.rope.pairs);
 }
@@ -245,6 +251,7 @@ void Pass::State::FinishQueries(int layer, int head, float* q) {
   const LayerWeights& w = model_.GetWeights().layers[static_cast<size_t>(layer)];
   for (int row = 0; row < rows_.Count(); ++row, q += QueryColumns()) {
     AddBias(w.bq, head, q);
+    NormHead(w.q_norm, q);
     Turn(row, q);
     if (!IsEncodable(kernels_, q, config_.head_dim)) rows_.Flag(row);
     rows_.Tap(layer, head, row, q);
@@ -255,6 +262,7 @@ void Pass::State::FinishKeys(int layer, int head, float* k) {
   const LayerWeights& w = model_.GetWeights().layers[static_cast<size_t>(layer)];
   for (int row = 0; row < rows_.Count(); ++row, k += config_.head_dim) {
     AddBias(w.bk, head, k);
+    NormHead(w.k_norm, k);
     Turn(row, k);
     const kv::RowSlot slot = rows_.NewSlot(layer, head, row);
     if (!attend::AppendKey(kernels_, k, config_.head_dim, slot)) rows_.Flag(row);

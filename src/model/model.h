@@ -1,5 +1,6 @@
 // A loaded model: hyper-parameters and packed weights, immutable. One file per architecture names
-// its tensors (llama.cc, qwen2.cc); the layer function in forward.cc reads like the paper.
+// its tensors (llama.cc, qwen2.cc, qwen3.cc); the layer function in forward.cc reads like the
+// paper.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace vericache::model {
 
-enum class Architecture : uint8_t { kLlama, kQwen2 };
+enum class Architecture : uint8_t { kLlama, kQwen2, kQwen3 };
 
 enum class RopeScaling : uint8_t { kNone, kLinear, kYarn };
 
@@ -52,7 +53,8 @@ struct ModelConfig {
 struct LayerWeights {
   std::vector<float> attn_norm;  // [n_embd]
   kernels::PackedMatrix wq, wk, wv, wo;
-  std::vector<float> bq, bk, bv;  // empty if the architecture has none
+  std::vector<float> bq, bk, bv;      // empty if the architecture has none
+  std::vector<float> q_norm, k_norm;  // [head_dim], of each head before RoPE; empty likewise
   std::vector<float> ffn_norm;
   kernels::PackedMatrix gate, up, down;
 };

@@ -71,7 +71,7 @@ class TinyModelWriter {
       : spec_(spec),
         weight_type_(weight_type),
         architecture_(TraitsOf(spec.architecture).name),
-        n_embd_(spec.n_heads * spec.head_dim),
+        n_embd_(spec.n_embd > 0 ? spec.n_embd : spec.n_heads * spec.head_dim),
         gguf_(gguf_init_empty()),
         ggml_(ggml_init(
             {.mem_size = ggml_tensor_overhead() * static_cast<size_t>(spec.n_layers * 16 + 16),
@@ -116,6 +116,10 @@ class TinyModelWriter {
     SetCount(Key("feed_forward_length"), spec_.n_ffn);
     SetCount(Key("attention.head_count"), spec_.n_heads);
     SetCount(Key("attention.head_count_kv"), spec_.n_kv_heads);
+    if (spec_.n_heads * spec_.head_dim != n_embd_) {
+      SetCount(Key("attention.key_length"), spec_.head_dim);
+      SetCount(Key("attention.value_length"), spec_.head_dim);
+    }
     SetCount(Key("rope.dimension_count"), spec_.head_dim);
     SetNumber(Key("rope.freq_base"), 10000.0);
     SetNumber(Key("attention.layer_norm_rms_epsilon"), 1e-5);
@@ -160,6 +164,10 @@ class TinyModelWriter {
         Vector(name("attn_q.bias"), n_q, {0.0f, kKeyBiasShare * query});
         Vector(name("attn_k.bias"), n_kv, {0.0f, kKeyBiasShare * query});
         Vector(name("attn_v.bias"), n_kv, {0.0f, kValueBias});
+      }
+      if (spec_.architecture == Architecture::kQwen3) {
+        Vector(name("attn_q_norm.weight"), spec_.head_dim, {query, kNormSpread});
+        Vector(name("attn_k_norm.weight"), spec_.head_dim, {query, kNormSpread});
       }
       Matrix(name("attn_output.weight"), n_embd_, n_q, kAttentionGain * Unit(n_q));
       Vector(name("ffn_norm.weight"), n_embd_, norm);
@@ -251,8 +259,8 @@ Status CheckSpec(const TinyModelSpec& spec, ggml_type type) {
     return MakeError(ErrorCode::kInvalidArgument, "only llama has frequency factors");
   }
   const int64_t block = ggml_blck_size(type);
-  for (const int n_inputs : {spec.n_heads * spec.head_dim, spec.n_ffn}) {
-    if (n_inputs % block != 0) {
+  for (const int n_inputs : {spec.n_heads * spec.head_dim, spec.n_embd, spec.n_ffn}) {
+    if (n_inputs < 0 || n_inputs % block != 0) {
       return MakeError(ErrorCode::kInvalidArgument,
                        "{} holds rows of a multiple of {} weights, not {}", GgmlTypeName(type),
                        block, n_inputs);

@@ -18,6 +18,7 @@ struct TinyModelSpec {
   int n_heads = 4;
   int n_kv_heads = 2;
   int head_dim = 32;
+  int n_embd = 0;  // 0: n_heads * head_dim
   int n_ffn = 128;
   int n_vocab = 320;  // >= 260: bytes and control tokens
   int n_context = 4096;

@@ -150,7 +150,7 @@ class Models(Folder):
 
     def test_an_unsupported_architecture_is_named_with_those_that_work(self):
         self.refuse_damaged(lambda gguf: gguf.put_text("general.architecture", "mamba"), "mamba",
-                            "llama", "qwen2")
+                            "llama", "qwen2", "qwen3")
 
     def test_a_model_that_computes_nan_fails_and_says_so(self):
         nan = float("nan")

@@ -8,7 +8,7 @@ namespace vericache {
 namespace {
 
 TEST(BatchSlow, TwentyRoundsEqualTheirSoloRuns) {
-  for (const auto architecture : {model::Architecture::kLlama, model::Architecture::kQwen2}) {
+  for (const auto architecture : testing_support::AllArchitectures()) {
     for (const int max_sessions : {3, 64}) {
       const testing_support::TinyModelFile file({.architecture = architecture});
       const auto engine = testing_support::MakeEngine({.model_path = file.Path(),

@@ -14,7 +14,7 @@ using testing_support::Answer;
 using testing_support::Ask;
 
 TEST(D7ThreadsAndIsa, ChangeNothing) {
-  for (const auto architecture : {model::Architecture::kLlama, model::Architecture::kQwen2}) {
+  for (const auto architecture : testing_support::AllArchitectures()) {
     const testing_support::TinyModelFile file({.architecture = architecture});
     decode::Request drafted;
     drafted.prompt = testing_support::RandomPrompt(150, 2);

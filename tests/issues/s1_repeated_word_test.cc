@@ -13,7 +13,7 @@ namespace {
 TEST(S1RepeatedWord, DraftedEqualsPlain) {
   std::string text = "serving";
   for (int i = 1; i < 48; ++i) text += " serving";
-  for (const auto architecture : {model::Architecture::kLlama, model::Architecture::kQwen2}) {
+  for (const auto architecture : testing_support::AllArchitectures()) {
     const testing_support::TinyModel tiny({.architecture = architecture});
     decode::Request request;
     request.prompt = tiny.GetTokenizer().Encode(text);

@@ -12,7 +12,7 @@ TEST(S22F32Weights, DraftedEqualsPlainForEveryWeightType) {
   int64_t n_accepted = 0;
   int64_t n_rejected = 0;
   for (const char* type : {"f32", "f16", "bf16", "q4_0"}) {
-    for (const auto architecture : {model::Architecture::kLlama, model::Architecture::kQwen2}) {
+    for (const auto architecture : testing_support::AllArchitectures()) {
       const float temperature = architecture == model::Architecture::kLlama ? 0.0f : 0.8f;
       const testing_support::TinyModel tiny({.architecture = architecture, .weight_type = type});
       decode::Request request;

@@ -16,6 +16,7 @@ TEST(Architectures, AreFoundByTheirId) {
   }
   EXPECT_EQ(TraitsOf(Architecture::kLlama).rope_pairs, kernels::RopePairs::kAdjacent);
   EXPECT_EQ(TraitsOf(Architecture::kQwen2).rope_pairs, kernels::RopePairs::kHalves);
+  EXPECT_EQ(TraitsOf(Architecture::kQwen3).rope_pairs, kernels::RopePairs::kHalves);
 }
 
 }  // namespace

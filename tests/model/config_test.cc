@@ -80,7 +80,7 @@ class ConfigTest : public ::testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(ConfigTest, ReadsBothArchitectures) {
+TEST_F(ConfigTest, ReadsEveryArchitecture) {
   const auto llama = Read(GoodKeys("llama"));
   ASSERT_TRUE(llama.has_value()) << llama.error().message;
   EXPECT_EQ(llama->architecture, Architecture::kLlama);
@@ -105,6 +105,11 @@ TEST_F(ConfigTest, ReadsBothArchitectures) {
   ASSERT_TRUE(qwen2.has_value()) << qwen2.error().message;
   EXPECT_EQ(qwen2->architecture, Architecture::kQwen2);
   EXPECT_EQ(qwen2->rope.pairs, kernels::RopePairs::kHalves);
+
+  const auto qwen3 = Read(GoodKeys("qwen3"));
+  ASSERT_TRUE(qwen3.has_value()) << qwen3.error().message;
+  EXPECT_EQ(qwen3->architecture, Architecture::kQwen3);
+  EXPECT_EQ(qwen3->rope.pairs, kernels::RopePairs::kHalves);
 }
 
 TEST_F(ConfigTest, KeysThatMayBeAbsentHaveTheirDefaults) {
@@ -181,7 +186,7 @@ TEST_F(ConfigTest, ReadsFrequencyFactors) {
 
 TEST_F(ConfigTest, SaysWhichArchitecturesWork) {
   const std::string message = Refusal("general.architecture", "mamba", ErrorCode::kUnsupported);
-  EXPECT_THAT(message, AllOf(HasSubstr("\"mamba\""), HasSubstr("llama, qwen2")));
+  EXPECT_THAT(message, AllOf(HasSubstr("\"mamba\""), HasSubstr("llama, qwen2, qwen3")));
   Keys keys = GoodKeys("llama");
   keys.erase("general.architecture");
   EXPECT_THAT(Read(keys).error().message, HasSubstr("general.architecture"));

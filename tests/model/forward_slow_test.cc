@@ -15,6 +15,7 @@
 namespace vericache::model {
 namespace {
 
+using testing_support::AllArchitectures;
 using testing_support::AllLogits;
 using testing_support::FullSequence;
 using testing_support::LoadModel;
@@ -26,7 +27,7 @@ using testing_support::TinyModelFile;
 using Floats = std::vector<float>;
 
 TEST(ForwardGrid, GivesTheSameBitsInEveryShape) {
-  for (const Architecture architecture : {Architecture::kLlama, Architecture::kQwen2}) {
+  for (const Architecture architecture : AllArchitectures()) {
     for (const char* weight_type : {"q8_0", "q5_1", "f16"}) {
       TinyModelSpec spec;
       spec.architecture = architecture;

@@ -20,6 +20,7 @@
 namespace vericache::model {
 namespace {
 
+using testing_support::AllArchitectures;
 using testing_support::AllLogits;
 using testing_support::FullSequence;
 using testing_support::LiteralModel;
@@ -54,7 +55,7 @@ Floats LiteralLogits(const TinyModelFile& file, const Model& model,
 class EveryWeightType : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EveryWeightType, EqualsTheLiteralModel) {
-  for (const Architecture architecture : {Architecture::kLlama, Architecture::kQwen2}) {
+  for (const Architecture architecture : AllArchitectures()) {
     const TinyModelFile file(Spec(architecture, GetParam()));
     const auto model = LoadModel(file.Path());
     const auto tokens = RandomTokens(5, model->Config().n_vocab, 1);
@@ -68,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Types, EveryWeightType,
                                            "q5_1", "q4_K", "q5_K", "q6_K", "iq4_nl"));
 
 TEST(Forward, EqualsTheLiteralModelInEveryOddShape) {
-  TinyModelSpec shapes[5];
+  TinyModelSpec shapes[6];
   shapes[0].is_tied = false;
   shapes[0].n_vocab = 301;  // ends inside a panel
   shapes[1].n_heads = 3;
@@ -82,6 +83,9 @@ TEST(Forward, EqualsTheLiteralModelInEveryOddShape) {
   shapes[3].n_heads = 2;
   shapes[3].head_dim = 64;
   shapes[4].head_dim = 48;  // heads end inside a block of the next quantisation
+  shapes[5].architecture = Architecture::kQwen3;
+  shapes[5].head_dim = 64;  // the heads together wider than the model
+  shapes[5].n_embd = 96;
   for (const TinyModelSpec& spec : shapes) {
     const TinyModelFile file(spec);
     const auto model = LoadModel(file.Path());
@@ -113,7 +117,7 @@ TEST(Forward, EqualsTheLiteralModelBehind512Tokens) {
 
 // The whole grid of shapes is the slow test's.
 TEST(Forward, GivesTheSameBitsInAnyChunksOnAnyThreadsAndInstructionSet) {
-  for (const Architecture architecture : {Architecture::kLlama, Architecture::kQwen2}) {
+  for (const Architecture architecture : AllArchitectures()) {
     const TinyModelFile file(Spec(architecture, "q4_1"));
     const auto model = LoadModel(file.Path());
     const auto tokens = RandomTokens(530, model->Config().n_vocab, 4);
@@ -349,15 +353,16 @@ TEST(Forward, HasItsGoldenBits) {
   uint64_t hash = 0;
   int n_lines = 0;
   while (golden >> architecture >> weight_type >> std::hex >> hash >> std::dec) {
-    const TinyModelFile file(
-        Spec(architecture == "llama" ? Architecture::kLlama : Architecture::kQwen2, weight_type));
+    const auto traits = std::ranges::find(Architectures(), architecture, &ArchitectureTraits::name);
+    ASSERT_NE(traits, Architectures().end()) << architecture;
+    const TinyModelFile file(Spec(traits->id, weight_type));
     const auto model = LoadModel(file.Path());
     const auto tokens = RandomTokens(32, model->Config().n_vocab, 14);
     const uint64_t got = Fold(AllLogits(*model, tokens, {}));
     EXPECT_EQ(got, hash) << architecture << " " << weight_type << std::hex << " 0x" << got;
     ++n_lines;
   }
-  EXPECT_EQ(n_lines, 5);
+  EXPECT_EQ(n_lines, 7);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace vericache::model {
 namespace {
 
 using ::testing::HasSubstr;
+using testing_support::AllArchitectures;
 using testing_support::ReadBytes;
 using testing_support::TempFolder;
 using testing_support::TinyModelFile;
@@ -23,8 +24,8 @@ Result<std::unique_ptr<Model>> Load(const std::string& path, int n_threads = 2) 
   return Model::Load(path, team);
 }
 
-TEST(Model, LoadsBothArchitectures) {
-  for (const Architecture architecture : {Architecture::kLlama, Architecture::kQwen2}) {
+TEST(Model, LoadsEveryArchitecture) {
+  for (const Architecture architecture : AllArchitectures()) {
     for (const bool is_tied : {true, false}) {
       const TinyModelFile tiny({.architecture = architecture, .n_layers = 3, .is_tied = is_tied});
       const auto loaded = Load(tiny.Path());
@@ -59,7 +60,7 @@ TEST(Model, LoadsTheSameWithAnyTeam) {
 
 TEST(Model, EveryTensorIsNeededAndNoOtherAllowed) {
   const TempFolder folder;
-  for (const Architecture architecture : {Architecture::kLlama, Architecture::kQwen2}) {
+  for (const Architecture architecture : AllArchitectures()) {
     const TinyModelFile tiny({.architecture = architecture, .n_layers = 1});
     const std::string good = ReadBytes(tiny.Path());
     const auto file = GgufFile::Open(tiny.Path());

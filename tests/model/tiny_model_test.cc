@@ -41,6 +41,7 @@ TEST(TinyModel, LoadsInManyShapes) {
        .n_kv_heads = 2,
        .head_dim = 64,
        .n_vocab = 1000},
+      {.architecture = Architecture::kQwen3, .n_heads = 4, .head_dim = 64, .n_embd = 96},
       {.n_heads = 2, .n_kv_heads = 2, .head_dim = 128, .n_ffn = 256, .weight_type = "Q4_K"},
       {.n_vocab = 260, .weight_type = "F32", .is_tied = false},
       {.rope_scaling = RopeScaling::kLinear},
@@ -54,7 +55,7 @@ TEST(TinyModel, LoadsInManyShapes) {
     EXPECT_EQ(config.n_heads, spec.n_heads);
     EXPECT_EQ(config.n_kv_heads, spec.n_kv_heads);
     EXPECT_EQ(config.head_dim, spec.head_dim);
-    EXPECT_EQ(config.n_embd, spec.n_heads * spec.head_dim);
+    EXPECT_EQ(config.n_embd, spec.n_embd > 0 ? spec.n_embd : spec.n_heads * spec.head_dim);
     EXPECT_EQ(config.n_ffn, spec.n_ffn);
     EXPECT_EQ(config.n_vocab, spec.n_vocab);
     EXPECT_EQ(config.rope.scaling, spec.rope_scaling);
@@ -108,6 +109,8 @@ TEST(TinyModel, RefusesWhatItCannotHold) {
   };
   EXPECT_THAT(refusal({.weight_type = "q4_K"}), HasSubstr("multiple of 256"));
   EXPECT_THAT(refusal({.n_ffn = 100}), HasSubstr("multiple of 32"));
+  EXPECT_THAT(refusal({.n_embd = 100}), HasSubstr("multiple of 32"));
+  EXPECT_THAT(refusal({.n_embd = -32}), HasSubstr("-32"));
   EXPECT_THAT(refusal({.weight_type = "q9"}), HasSubstr("q8_0"));
   EXPECT_THAT(refusal({.weight_type = ""}), HasSubstr("not one of"));
   EXPECT_THAT(refusal({.n_vocab = 259}), HasSubstr("at least 260"));

@@ -21,6 +21,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing_support::AllArchitectures;
 using testing_support::RandomBytes;
 using testing_support::RandomUnicode;
 using testing_support::ReadBytes;
@@ -28,12 +29,12 @@ using testing_support::TempFolder;
 using testing_support::TinyModelFile;
 
 const Tokenizer& Tiny(Architecture architecture = Architecture::kLlama) {
-  const auto load = [](Architecture which) {
-    return std::move(*Tokenizer::Load(TinyModelFile({.architecture = which}).Path()));
-  };
-  static const std::unique_ptr<Tokenizer> llama = load(Architecture::kLlama);
-  static const std::unique_ptr<Tokenizer> qwen2 = load(Architecture::kQwen2);
-  return architecture == Architecture::kLlama ? *llama : *qwen2;
+  static std::map<Architecture, std::unique_ptr<Tokenizer>> loaded;
+  std::unique_ptr<Tokenizer>& tokenizer = loaded[architecture];
+  if (tokenizer == nullptr) {
+    tokenizer = std::move(*Tokenizer::Load(TinyModelFile({.architecture = architecture}).Path()));
+  }
+  return *tokenizer;
 }
 
 std::string Decode(const Tokenizer& tokenizer, const std::vector<TokenId>& tokens) {
@@ -104,7 +105,7 @@ TEST(Tokenizer, T1LongStretchesOfOneCharacter) {
   for (const char* character : {"a", "7", " ", "\n", ".", "\xe4\xb8\x80", "\xcc\x81"}) {
     std::string text;
     while (text.size() < 60000) text += character;
-    for (const Architecture architecture : {Architecture::kLlama, Architecture::kQwen2}) {
+    for (const Architecture architecture : AllArchitectures()) {
       EXPECT_TRUE(Decode(Tiny(architecture), Tiny(architecture).Encode(text)) == text)
           << "'" << character << "'";
     }

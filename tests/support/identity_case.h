@@ -33,7 +33,7 @@ struct IdentityCase {
   std::string Describe() const {
     return fmt::format(
         "{} {} drafter {} draft {} prompt {} threads {} prefill chunk {} seed {} T {} tail {}+{}",
-        architecture == model::Architecture::kLlama ? "llama" : "qwen2", spec,
+        model::TraitsOf(architecture).name, spec,
         static_cast<int>(drafter), draft_len ? std::to_string(*draft_len) : "auto", n_prompt,
         n_threads, prefill_chunk, seed, temperature, tail.n_recent, tail.interval);
   }
@@ -55,8 +55,7 @@ inline std::vector<std::string> IdentitySpecs() {
 
 // The factors of the grid, as lists of values.
 struct IdentityGrid {
-  std::vector<model::Architecture> architectures = {model::Architecture::kLlama,
-                                                    model::Architecture::kQwen2};
+  std::vector<model::Architecture> architectures = AllArchitectures();
   std::vector<std::string> specs = IdentitySpecs();
   std::vector<decode::DrafterKind> drafters = {decode::DrafterKind::kKv,
                                                decode::DrafterKind::kBoth};

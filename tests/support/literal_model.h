@@ -134,6 +134,7 @@ class LiteralModel {
     for (size_t begin = 0; begin < y.size(); begin += head_dim) {
       Floats head(y.begin() + static_cast<std::ptrdiff_t>(begin),
                   y.begin() + static_cast<std::ptrdiff_t>(begin + head_dim));
+      if (tensors_.contains(name + "_norm.weight")) head = Norm(name + "_norm.weight", head);
       if (cos_sin != nullptr) Turn(head, cos_sin);
       heads.push_back(std::move(head));
     }

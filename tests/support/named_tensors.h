@@ -62,6 +62,10 @@ inline void ExpectLayerTensors(const model::GgufFile& file, const model::Model& 
     ExpectTensor(file, name("attn_k.bias"), layer.bk);
     ExpectTensor(file, name("attn_v.bias"), layer.bv);
   }
+  if (file.FindTensor(name("attn_q_norm.weight")) != nullptr) {
+    ExpectTensor(file, name("attn_q_norm.weight"), layer.q_norm);
+    ExpectTensor(file, name("attn_k_norm.weight"), layer.k_norm);
+  }
 }
 
 }  // namespace vericache::testing_support

@@ -3,7 +3,8 @@
 // Method: teacher-forced windows of 2,048 tokens; three engines see the same ids: ours, libllama
 // as it comes (F16 KV), and libllama on a copy of the model dequantised to F32 with an F32 KV,
 // the yardstick. Per position: KL(F32 || engine) in binary64 and the top tokens.
-// VERICACHE_TRUTH_TOKENS sets the tokens per text (the published figures use 8192).
+// VERICACHE_TRUTH_TOKENS sets the tokens per text (the published figures use 8192). With fewer the
+// bound on the agreement is wider by two of its standard deviations: it is a share of a sample.
 
 #include <gtest/gtest.h>
 
@@ -89,6 +90,12 @@ int TokensPerText() {
   return wanted == nullptr ? 1024 : std::atoi(wanted);
 }
 
+double MinAgreement(int n_tokens) {
+  constexpr double kShare = 0.96;
+  constexpr int kEnough = 8192;
+  return n_tokens >= kEnough ? kShare : kShare - 2 * std::sqrt(kShare * (1 - kShare) / n_tokens);
+}
+
 // The code text: this project's own sources, in a fixed order.
 std::string CodeText() {
   std::vector<std::string> paths;
@@ -169,7 +176,7 @@ class Truth : public ::testing::TestWithParam<const char*> {
         tally.kl_peer_max, tally.kl_ours / tally.kl_peer, tally.ours_is_peer / n,
         tally.ours_is_f32 / n, tally.peer_is_f32 / n);
     EXPECT_LE(tally.kl_ours, 1.05 * tally.kl_peer) << kind;
-    EXPECT_GE(tally.ours_is_peer / n, 0.96) << kind;
+    EXPECT_GE(tally.ours_is_peer / n, MinAgreement(tally.n)) << kind;
   }
 
   ThreadTeam team_{2};
