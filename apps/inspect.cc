@@ -117,7 +117,9 @@ Status InspectFile(const std::string& path_or_name) {
   if (!path) return tl::unexpected(path.error());
   const auto file = model::GgufFile::Open(*path);
   if (!file) return tl::unexpected(file.error());
-  fmt::print("{}: {}\n", *path, FormatBytes(file->File().Size()));
+  const int n_parts = file->PartCount();
+  fmt::print("{}: {}{}\n", *path, FormatBytes(file->SizeInBytes()),
+             n_parts == 1 ? "" : fmt::format(" in {} files", n_parts));
   fmt::print("\nkeys ({})\n", file->Values().size());
   for (const auto& [key, value] : file->Values()) {
     fmt::print("  {:<42} {}\n", key, ValueText(*file, key, value));

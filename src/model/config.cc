@@ -93,8 +93,8 @@ void ReadFrequencyFactors(const GgufFile& file, KeyReader& keys, RopeParams& rop
         fmt::join(tensor->shape, ", "), GgmlTypeName(tensor->type), rope.n_dims / 2);
   }
   rope.frequency_factors.resize(static_cast<size_t>(rope.n_dims / 2));
-  keys.Check(
-      file.File().Read(tensor->offset, std::as_writable_bytes(std::span(rope.frequency_factors))));
+  keys.Check(file.FileOf(*tensor).Read(tensor->offset,
+                                       std::as_writable_bytes(std::span(rope.frequency_factors))));
   for (const float factor : rope.frequency_factors) {
     if (!(factor > 0.0f && std::isfinite(factor))) {
       return keys.Fail(ErrorCode::kDataLoss,

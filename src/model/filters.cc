@@ -144,6 +144,12 @@ void KeepLikeliestAllowed(Grammar& grammar, size_t k, Candidates& candidates) {
   candidates.resize(std::min(n_kept, k));
 }
 
+// How many of the newest tokens a penalty looks at. libllama reserves memory for all of them at
+// once, and a log may ask for any number: no text is longer than the context.
+int WindowOf(int last_n, int n_context) {
+  return last_n == -1 ? n_context : std::min(last_n, n_context);
+}
+
 struct Parts {
   int n_vocab = 0;
   size_t n_allowed = 0;  // how many of those that the grammar allows matter; 0: all
@@ -214,8 +220,8 @@ class LlamaFilters final : public Filters {
 Result<std::unique_ptr<Filters>> Filters::Make(const FilterParams& params,
                                                const Tokenizer& tokenizer, int n_context) {
   FilterParams resolved = params;
-  if (resolved.penalty_last_n == -1) resolved.penalty_last_n = n_context;
-  if (resolved.dry_last_n == -1) resolved.dry_last_n = n_context;
+  resolved.penalty_last_n = WindowOf(params.penalty_last_n, n_context);
+  resolved.dry_last_n = WindowOf(params.dry_last_n, n_context);
   Parts parts{.n_vocab = tokenizer.VocabSize(),
               .adjusting = MakeAdjusting(resolved, tokenizer),
               .narrowing = MakeNarrowing(resolved)};

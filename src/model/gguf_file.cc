@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "model/bounded_reader.h"
+#include "model/gguf_split.h"
 
 namespace vericache::model {
 namespace {
@@ -69,12 +70,11 @@ T FromBytes(const std::byte* bytes) {
 
 class GgufHeaderReader {
  public:
-  explicit GgufHeaderReader(GgufFile& gguf) : gguf_(gguf), reader_(gguf.file_) {}
+  explicit GgufHeaderReader(GgufFile& gguf) : gguf_(gguf), reader_(gguf.File()) {}
 
   Status Read() {
     ReadStart();
     for (uint64_t i = 0; i < n_values_ && reader_.IsGood(); ++i) ReadValue(i);
-    CheckSplit();
     ReadAlignment();
     for (uint64_t i = 0; i < n_tensors_ && reader_.IsGood(); ++i) ReadTensor(i);
     if (reader_.IsGood()) PlaceTensors();
@@ -138,7 +138,7 @@ class GgufHeaderReader {
   void SkipElements(std::string_view what, uint64_t element_bytes, GgufValue& value) {
     if (value.n_elements > reader_.Remaining() / element_bytes) {
       return Fail("{} declares {} elements of {} bytes, but only {} bytes are left of a file of {}",
-                  what, value.n_elements, element_bytes, reader_.Remaining(), gguf_.file_.Size());
+                  what, value.n_elements, element_bytes, reader_.Remaining(), gguf_.File().Size());
     }
     value.offset = reader_.Offset();
     value.n_bytes = value.n_elements * element_bytes;
@@ -148,22 +148,11 @@ class GgufHeaderReader {
   void SkipStrings(std::string_view what, GgufValue& value) {
     if (value.n_elements > reader_.Remaining() / sizeof(uint64_t)) {
       return Fail("{} declares {} strings, but only {} bytes are left of a file of {}", what,
-                  value.n_elements, reader_.Remaining(), gguf_.file_.Size());
+                  value.n_elements, reader_.Remaining(), gguf_.File().Size());
     }
     value.offset = value.is_array ? reader_.Offset() : reader_.Offset() + sizeof(uint64_t);
     for (uint64_t i = 0; i < value.n_elements && reader_.IsGood(); ++i) reader_.SkipString(what);
     value.n_bytes = reader_.Offset() - value.offset;
-  }
-
-  void CheckSplit() {
-    if (gguf_.Find("split.count") == nullptr) return;
-    const Result<int64_t> count = gguf_.Integer("split.count");
-    if (!count.has_value() || *count > 1) {
-      reader_.Fail(
-          ErrorCode::kUnsupported,
-          "is one part of a model split into {} files; join them with llama-gguf-split --merge",
-          count.value_or(0));
-    }
   }
 
   void ReadAlignment() {
@@ -219,10 +208,10 @@ class GgufHeaderReader {
     }
     const auto n_blocks = static_cast<uint64_t>(n_elements / block);
     const auto block_bytes = static_cast<uint64_t>(ggml_type_size(type));
-    if (n_blocks > gguf_.file_.Size() / block_bytes) {
+    if (n_blocks > gguf_.File().Size() / block_bytes) {
       return Fail(
           "{} of type {} with dimensions [{}] is larger than the file ({} bytes); is it truncated?",
-          what, GgmlTypeName(tensor.type), fmt::join(tensor.shape, ", "), gguf_.file_.Size());
+          what, GgmlTypeName(tensor.type), fmt::join(tensor.shape, ", "), gguf_.File().Size());
     }
     tensor.n_bytes = n_blocks * block_bytes;
   }
@@ -232,7 +221,7 @@ class GgufHeaderReader {
     const uint64_t padding = (alignment_ - reader_.Offset() % alignment_) % alignment_;
     if (!reader_.Expect(padding, "the padding before the tensor data")) return;
     const uint64_t data_begin = reader_.Offset() + padding;
-    const uint64_t data_bytes = gguf_.file_.Size() - data_begin;
+    const uint64_t data_bytes = gguf_.File().Size() - data_begin;
     for (GgufTensor& tensor : gguf_.tensors_) {
       const std::string name = Printable(tensor.name);
       if (tensor.offset % alignment_ != 0) {
@@ -256,12 +245,46 @@ class GgufHeaderReader {
   uint64_t alignment_ = kDefaultAlignment;
 };
 
-Result<GgufFile> GgufFile::Open(const std::string& path) {
+Result<GgufFile> GgufFile::OpenOne(const std::string& path) {
   Result<ReadOnlyFile> file = ReadOnlyFile::Open(path);
   if (!file) return tl::unexpected(file.error());
   GgufFile gguf(std::move(*file));
   VC_RETURN_IF_ERROR(GgufHeaderReader(gguf).Read());
   return gguf;
+}
+
+Result<GgufFile> GgufFile::Open(const std::string& path) {
+  Result<GgufFile> gguf = OpenOne(path);
+  if (!gguf) return gguf;
+  const Result<SplitPlace> first = ReadSplitPlace(*gguf);
+  if (!first) return tl::unexpected(first.error());
+  if (first->count == 1) return gguf;
+  const Result<std::vector<std::string>> paths = SplitPaths(path, *first);
+  if (!paths) return tl::unexpected(paths.error());
+  for (int number = 1; number < first->count; ++number) {
+    Result<GgufFile> part = OpenOne((*paths)[static_cast<size_t>(number)]);
+    if (!part) return tl::unexpected(part.error());
+    const Result<SplitPlace> place = ReadSplitPlace(*part);
+    if (!place) return tl::unexpected(place.error());
+    VC_RETURN_IF_ERROR(CheckSplitPlace(part->Path(), *place, *first, number));
+    VC_RETURN_IF_ERROR(gguf->Append(std::move(*part)));
+  }
+  VC_RETURN_IF_ERROR(CheckSplitTensors(*gguf, *first));
+  return gguf;
+}
+
+Status GgufFile::Append(GgufFile part) {
+  for (GgufTensor& tensor : part.tensors_) {
+    tensor.part = PartCount();
+    if (!tensor_index_.emplace(tensor.name, tensors_.size()).second) {
+      return MakeError(ErrorCode::kDataLoss,
+                       "{}: tensor \"{}\" is also in an earlier part of the model", part.Path(),
+                       Printable(tensor.name));
+    }
+    tensors_.push_back(std::move(tensor));
+  }
+  parts_.push_back(std::move(part.parts_.front()));
+  return {};
 }
 
 namespace {
@@ -300,6 +323,12 @@ Result<int64_t> ReadInteger(const ReadOnlyFile& file, std::string_view key,
 
 }  // namespace
 
+uint64_t GgufFile::SizeInBytes() const {
+  uint64_t n_bytes = 0;
+  for (const ReadOnlyFile& part : parts_) n_bytes += part.Size();
+  return n_bytes;
+}
+
 const GgufValue* GgufFile::Find(std::string_view key) const {
   const auto found = values_.find(key);
   return found == values_.end() ? nullptr : &found->second;
@@ -319,7 +348,7 @@ Result<GgufValue> GgufFile::Require(std::string_view key, bool is_array) const {
 Result<int64_t> GgufFile::Integer(std::string_view key) const {
   const Result<GgufValue> value = Require(key, false);
   if (!value) return tl::unexpected(value.error());
-  return ReadInteger(file_, key, *value);
+  return ReadInteger(File(), key, *value);
 }
 
 Result<double> GgufFile::Real(std::string_view key) const {
@@ -331,7 +360,7 @@ Result<double> GgufFile::Real(std::string_view key) const {
   }
   std::byte bytes[8] = {};
   VC_RETURN_IF_ERROR(
-      file_.Read(value->offset, std::span(bytes).first(static_cast<size_t>(value->n_bytes))));
+      File().Read(value->offset, std::span(bytes).first(static_cast<size_t>(value->n_bytes))));
   return value->type == GgufType::kFloat32 ? static_cast<double>(FromBytes<float>(bytes))
                                            : FromBytes<double>(bytes);
 }
@@ -343,7 +372,7 @@ Result<bool> GgufFile::Bool(std::string_view key) const {
     return MakeError(ErrorCode::kDataLoss, "{}: key \"{}\" is not a truth value", Path(), key);
   }
   std::byte byte{};
-  VC_RETURN_IF_ERROR(file_.Read(value->offset, std::span(&byte, 1)));
+  VC_RETURN_IF_ERROR(File().Read(value->offset, std::span(&byte, 1)));
   return byte != std::byte{0};
 }
 
@@ -358,7 +387,7 @@ Result<std::string> GgufFile::String(std::string_view key) const {
                      Path(), key, value->n_bytes, kMaxStringBytes);
   }
   std::string text(static_cast<size_t>(value->n_bytes), '\0');
-  VC_RETURN_IF_ERROR(file_.Read(value->offset, std::as_writable_bytes(std::span(text))));
+  VC_RETURN_IF_ERROR(File().Read(value->offset, std::as_writable_bytes(std::span(text))));
   return text;
 }
 
@@ -374,7 +403,7 @@ Result<std::string> GgufFile::StringAt(std::string_view key, uint64_t index) con
                      "{}: key \"{}\" has {} elements, number {} was asked for", Path(), key,
                      value->n_elements, index);
   }
-  BoundedReader reader(file_, value->offset);
+  BoundedReader reader(File(), value->offset);
   for (uint64_t i = 0; i < index && reader.IsGood(); ++i) reader.SkipString(key);
   std::string text = reader.ReadString(key, kMaxStringBytes);
   VC_RETURN_IF_ERROR(reader.GetStatus());

@@ -1,6 +1,7 @@
-// A GGUF file's header, read and validated once, front to back, through a small window: what is
-// declared is compared with what the file holds before anything is allocated. Every malformed file
-// ends in one error that names file, key or tensor, and value.
+// A GGUF file's header, or those of a model split over several, read and validated once, front to
+// back, through a small window: what is declared is compared with what the file holds before
+// anything is allocated. Every malformed file ends in one error that names file, key or tensor, and
+// value.
 //
 // Arrays and long strings stay in the file and are read on demand. docs/decisions/ says why this is
 // not ggml's reader. Threads: const members are re-entrant. Source:  the GGUF description of ggml
@@ -51,7 +52,8 @@ struct GgufTensor {
   std::string name;
   int type = 0;                                 // a ggml_type
   std::array<int64_t, 4> shape = {1, 1, 1, 1};  // fastest first: [columns, rows, ...]; all >= 1
-  uint64_t offset = 0;                          // in the file
+  int part = 0;                                 // which file of a split model it lies in
+  uint64_t offset = 0;                          // in that file
   uint64_t n_bytes = 0;
 
   int64_t RowCount() const { return shape[1] * shape[2] * shape[3]; }
@@ -60,12 +62,19 @@ struct GgufTensor {
 
 class GgufFile {
  public:
-  // Errors: as ReadOnlyFile::Open; kDataLoss for what is malformed or cut; kUnsupported for
-  // versions and split files.
+  // Of a split model `path` is the first file; the others lie beside it (gguf_split.h).
+  // Errors: as ReadOnlyFile::Open; kDataLoss for what is malformed or cut, or does not belong
+  // together; kUnsupported for versions.
   static Result<GgufFile> Open(const std::string& path);
 
-  const ReadOnlyFile& File() const { return file_; }
-  const std::string& Path() const { return file_.Path(); }
+  // The file, or the first of a split model: all keys are in it.
+  const ReadOnlyFile& File() const { return parts_.front(); }
+  const ReadOnlyFile& FileOf(const GgufTensor& tensor) const {
+    return parts_[static_cast<size_t>(tensor.part)];
+  }
+  int PartCount() const { return static_cast<int>(parts_.size()); }
+  uint64_t SizeInBytes() const;  // of all parts
+  const std::string& Path() const { return File().Path(); }
 
   const std::map<std::string, GgufValue, std::less<>>& Values() const { return values_; }
   const GgufValue* Find(std::string_view key) const;
@@ -83,13 +92,16 @@ class GgufFile {
 
  private:
   friend class GgufHeaderReader;
-  explicit GgufFile(ReadOnlyFile file) : file_(std::move(file)) {}
+  explicit GgufFile(ReadOnlyFile file) { parts_.push_back(std::move(file)); }
+  static Result<GgufFile> OpenOne(const std::string& path);
+  // Takes the tensors of the next file of a split model.
+  Status Append(GgufFile part);
   // The value of a key that must exist, and be an array or not.
   Result<GgufValue> Require(std::string_view key, bool is_array) const;
 
-  ReadOnlyFile file_;
+  std::vector<ReadOnlyFile> parts_;  // at least one
   std::map<std::string, GgufValue, std::less<>> values_;
-  std::vector<GgufTensor> tensors_;                          // in file order
+  std::vector<GgufTensor> tensors_;                          // in file order, part by part
   std::map<std::string, size_t, std::less<>> tensor_index_;  // by name
 };
 

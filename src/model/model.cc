@@ -42,7 +42,7 @@ size_t Model::WeightBytes() const {
       n_bytes += matrix->data.size();
     }
     n_bytes += floats(layer.attn_norm) + floats(layer.ffn_norm) + floats(layer.bq) +
-               floats(layer.bk) + floats(layer.bv);
+               floats(layer.bk) + floats(layer.bv) + floats(layer.q_norm) + floats(layer.k_norm);
   }
   return n_bytes;
 }

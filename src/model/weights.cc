@@ -231,8 +231,9 @@ Result<std::vector<TensorDigest>> WeightLoader::Load(ThreadTeam& team) {
     Scratch scratch;
     for (int i = queue.Next(); i >= 0; i = queue.Next()) {
       const Run& run = runs[static_cast<size_t>(i)];
-      if (Status loaded = requests_[run.request_idx].LoadPanels(file_.File(), run, scratch);
-          !loaded) {
+      Request& request = requests_[run.request_idx];
+      const ReadOnlyFile& part = file_.FileOf(*request.tensor);
+      if (Status loaded = request.LoadPanels(part, run, scratch); !loaded) {
         const std::lock_guard lock(mutex);
         status = loaded;
         return;

@@ -7,9 +7,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <map>
 
@@ -94,6 +96,22 @@ TEST(Filters, PassThroughOnlyWhenNothingIsAsked) {
   EXPECT_TRUE(Make({.dry_multiplier = 1.0f, .dry_last_n = 0}, 10)->IsPassThrough());
   EXPECT_FALSE(Make({.grammar = "root ::= .*"}, TinyTokenizer())->IsPassThrough());
   EXPECT_FALSE(Make({.logit_bias = {{TokenId{1}, 1.0f}}}, 10)->IsPassThrough());
+}
+
+size_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  size_t n_pages = 0;
+  file >> n_pages >> n_pages;
+  return n_pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// libllama fills a ring of the window's length at once. A log may name any length.
+TEST(Filters, WindowsTakeNoMoreMemoryThanTheContext) {
+  constexpr int kHuge = 1 << 26;
+  const size_t before = ResidentBytes();
+  const auto penalties = Make({.repeat_penalty = 2.0f, .penalty_last_n = kHuge}, 10);
+  const auto dry = Make({.dry_multiplier = 1.0f, .dry_last_n = kHuge, .dry_breakers = {}}, 10);
+  EXPECT_LT(ResidentBytes(), before + (size_t{64} << 20));
 }
 
 TEST(Filters, PassThroughKeepsEveryLogit) {

@@ -120,12 +120,6 @@ TEST_F(GgufFileTest, RefusesOtherFormatsAndVersions) {
   EXPECT_TRUE(Open(GgufBytes(0, 0, 2).Bytes()).has_value());
 }
 
-TEST_F(GgufFileTest, RefusesPartsOfASplitModel) {
-  GgufBytes gguf(0, 1);
-  gguf.Key("split.count", 2).Add(uint16_t{3});
-  EXPECT_THAT(Refusal(gguf, ErrorCode::kUnsupported), HasSubstr("3 files"));
-}
-
 TEST_F(GgufFileTest, G1DimensionOfZero) {
   EXPECT_THAT(Refusal(OneTensor({1, 0})), AllOf(HasSubstr("\"t\""), HasSubstr("dimension of 0")));
   EXPECT_THAT(Refusal(OneTensor({0, 1})), HasSubstr("dimension of 0"));
