@@ -4,6 +4,7 @@ namespace vericache::compress {
 namespace {
 
 constexpr double kSteepness = 20.0;  // beta of PyramidKV
+constexpr std::string_view kDivisionNames[] = {"uniform", "layer", "head"};
 
 // Of n_free slots that a layer keeps on average out of n_candidates, those of one layer.
 int PyramidShare(const LayerAt& at, int n_free, int n_candidates) {
@@ -32,9 +33,11 @@ HeadBudget Budget::For(const LayerAt& at, int n_tokens) const {
 }
 
 Division ReadDivision(Parameters& parameters, bool offers_heads) {
-  const int choice = offers_heads ? parameters.Word("budget", {"uniform", "layer", "head"})
-                                  : parameters.Word("budget", {"uniform", "layer"});
-  return static_cast<Division>(choice);
+  const auto& [uniform, layer, head] = kDivisionNames;
+  return static_cast<Division>(offers_heads ? parameters.Word("budget", {uniform, layer, head})
+                                            : parameters.Word("budget", {uniform, layer}));
 }
+
+std::string_view NameOf(Division division) { return kDivisionNames[static_cast<size_t>(division)]; }
 
 }  // namespace vericache::compress

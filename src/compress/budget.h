@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "compress/spec.h"
 
@@ -46,5 +47,7 @@ struct Budget {
 
 // Reads the key `budget`: uniform, layer, and head if the method can divide by scores.
 Division ReadDivision(Parameters& parameters, bool offers_heads);
+// The word that ReadDivision reads as this one.
+std::string_view NameOf(Division division);
 
 }  // namespace vericache::compress

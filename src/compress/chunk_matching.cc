@@ -75,24 +75,6 @@ void PartChunk(const kv::HeadSlots& slots, const Middle& middle, int begin, Part
   }
 }
 
-// The most similar of the slots b, at least one.
-MergePair BestOf(const KeyCosines& cosines, int a, std::span<const int> b) {
-  constexpr int kAtOnce = KeyCosines::kAtOnce;
-  MergePair best{.a = a, .b = -1};
-  for (size_t first = 0; first < b.size(); first += kAtOnce) {
-    int some[kAtOnce];
-    double of_some[kAtOnce];
-    for (size_t i = 0; i < kAtOnce; ++i) some[i] = b[std::min(first + i, b.size() - 1)];
-    cosines.Of(a, some, of_some);
-    for (int i = 0; i < kAtOnce; ++i) {  // one that comes twice is not better than itself
-      if (best.b >= 0 && of_some[i] <= best.cosine) continue;
-      best.b = some[i];
-      best.cosine = of_some[i];
-    }
-  }
-  return best;
-}
-
 }  // namespace
 
 std::vector<MergePair> MatchChunks(const kv::HeadSlots& slots, const Middle& middle) {
@@ -102,7 +84,11 @@ std::vector<MergePair> MatchChunks(const kv::HeadSlots& slots, const Middle& mid
   for (int begin = middle.begin; begin < middle.end; begin += middle.chunk) {
     PartChunk(slots, middle, begin, parts);
     if (parts.b.empty()) continue;  // a lone slot has no b
-    for (const int a : parts.a) pairs.push_back(BestOf(cosines, a, parts.b));
+    for (const int a : parts.a) {
+      const auto nearest = cosines.NearestOf(a, parts.b);
+      pairs.push_back(
+          {.a = a, .b = parts.b[static_cast<size_t>(nearest.index)], .cosine = nearest.cosine});
+    }
   }
   return pairs;
 }

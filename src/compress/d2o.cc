@@ -1,5 +1,5 @@
-// D2O: keep sinks, heavy hitters and the newest tokens; what is evicted joins a kept token if their
-// keys are alike enough.
+// D2O: keep heavy hitters and the newest tokens; what is evicted joins a kept token if their keys
+// are alike enough.
 //
 //   e -> t   the kept token t whose key is most like the key of the evicted e, u_e = cos(k_e, k_t)
 //   tau      = mean of u_e over the evicted tokens of a head; below it, e is lost
@@ -7,13 +7,16 @@
 //
 // The original lets tau follow a moving average over the steps of decoding; here all that is
 // evicted is evicted at once, and its mean is that of one compression. Its shares of the layers, by
-// the variance of attention, are what `budget=layer` is for. Tokens stay by the scores of `h2o`.
+// the variance of attention, are what `budget=layer` is for. It protects four sinks as well; here
+// tokens stay by the scores of `h2o`, sinks if attention rests on them.
 // Source: Wan et al., "D2O: Dynamic Discriminative Operations" (arXiv 2406.13035), sections 3.2 and
 //         3.3; there t is sought among all kept tokens, here among the `reach` nearest to each
 //         side.
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -27,7 +30,17 @@ namespace vericache::compress {
 namespace {
 
 constexpr double kE = 2.718281828459045235;
-constexpr std::string_view kDivisions[] = {"uniform", "layer", "head"};
+
+// At most the highest: a rounded mean of equal cosines may lie above all of them.
+double MeanCosine(std::span<const Fold> folds) {
+  double mean = 0.0;
+  double highest = -1.0;
+  for (const Fold& fold : folds) {
+    mean += fold.cosine / static_cast<double>(folds.size());
+    highest = std::max(highest, fold.cosine);
+  }
+  return std::min(mean, highest);
+}
 
 class D2o final : public Compressor {
  public:
@@ -35,11 +48,11 @@ class D2o final : public Compressor {
     const double keep = parameters.Share("keep", 0.5);
     const double recent = parameters.Real("recent", {.preset = 0.5});
     const int n_window = parameters.Int("window", {.preset = 256, .low = 1, .high = 1024});
-    const auto division = static_cast<size_t>(ReadDivision(parameters, true));
+    const Division division = ReadDivision(parameters, true);
     reach_ = parameters.Int("reach", {.preset = 64, .low = 1, .high = 1 << 20});
     spec_ = parameters.Spec();
     auto made = MakeCompressor(fmt::format("h2o:keep={},recent={},window={},budget={}", keep,
-                                           recent, n_window, kDivisions[division]));
+                                           recent, n_window, NameOf(division)));
     VC_CHECK(made.has_value(), "{}", made.error().message);
     base_ = *std::move(made);
   }
@@ -64,8 +77,7 @@ class D2o final : public Compressor {
   kv::PackedHead Merged(const Job& job, const HeadJob& head, const std::vector<int>& kept) const {
     const kv::HeadSlots slots = head.view.GatherAll(*job.kernels);
     auto folds = FoldsOf(slots, kept, reach_);
-    double threshold = 0.0;
-    for (const auto& fold : folds) threshold += fold.cosine / static_cast<double>(folds.size());
+    const double threshold = MeanCosine(folds);
     for (auto& fold : folds) {
       fold.weight = fold.cosine >= threshold ? ExactPow(kE, fold.cosine) : 0.0;
     }

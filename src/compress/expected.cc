@@ -21,8 +21,8 @@
 #include "base/check.h"
 #include "base/exact_math.h"
 #include "compress/keep_best.h"
+#include "compress/lengths.h"
 #include "compress/method.h"
-#include "compress/value_length.h"
 
 namespace vericache::compress {
 namespace {

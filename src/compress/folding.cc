@@ -2,32 +2,11 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "compress/key_cosines.h"
 
 namespace vericache::compress {
 namespace {
-
-// The best of kept [first, last) for an evicted slot. Requires: first < last.
-Fold BestOf(const KeyCosines& cosines, std::span<const int> kept, int evicted, int first,
-            int last) {
-  constexpr int kAtOnce = KeyCosines::kAtOnce;
-  Fold best{.evicted = evicted, .kept = -1};
-  for (int begin = first; begin < last; begin += kAtOnce) {
-    int slots[kAtOnce];
-    double of_kept[kAtOnce];
-    for (int i = 0; i < kAtOnce; ++i) {
-      slots[i] = kept[static_cast<size_t>(std::min(begin + i, last - 1))];
-    }
-    cosines.Of(evicted, slots, of_kept);
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (best.kept >= 0 && of_kept[i] <= best.cosine) continue;
-      best.kept = std::min(begin + i, last - 1);
-      best.cosine = of_kept[i];
-    }
-  }
-  best.cosine = std::clamp(best.cosine, -1.0, 1.0);  // dots of tiny keys wrap around
-  return best;
-}
 
 // Sums of a blend under way.
 struct Sums {
@@ -66,8 +45,13 @@ std::vector<Fold> FoldsOf(const kv::HeadSlots& slots, std::span<const int> kept,
       ++n_before;
       continue;
     }
-    folds.push_back(BestOf(cosines, kept, slot, std::max(0, n_before - reach),
-                           std::min(n_kept, n_before + reach)));
+    const int first = std::max(0, n_before - reach);
+    const int n_reached = std::min(n_kept, n_before + reach) - first;
+    const auto nearest = cosines.NearestOf(
+        slot, kept.subspan(static_cast<size_t>(first), static_cast<size_t>(n_reached)));
+    folds.push_back({.evicted = slot,
+                     .kept = first + nearest.index,
+                     .cosine = std::clamp(nearest.cosine, -1.0, 1.0)});  // tiny keys wrap around
   }
   return folds;
 }
@@ -113,6 +97,7 @@ std::vector<int> KeptSlots(const HeadJob& head, const kv::PackedHead& packed) {
     kept.push_back(slot);
     ++next;
   }
+  VC_CHECK(next == packed.positions.end(), "position {} is in no slot of the head", next->value);
   return kept;
 }
 

@@ -1,17 +1,16 @@
 #include "compress/key_cosines.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
+
+#include "compress/lengths.h"
 
 namespace vericache::compress {
 
 KeyCosines::KeyCosines(const kv::HeadSlots& slots) : slots_(slots) {
   inverse_lengths_.reserve(static_cast<size_t>(slots.Count()));
   for (int slot = 0; slot < slots.Count(); ++slot) {
-    const int16_t* key = slots.KeyCodes(slot);
-    int64_t square = 0;
-    for (int dim = 0; dim < slots.head_dim; ++dim) square += key[dim] * key[dim];
-    inverse_lengths_.push_back(square > 0 ? 1.0 / std::sqrt(static_cast<double>(square)) : 0.0);
+    inverse_lengths_.push_back(InverseKeyLength(slots, slot));
   }
 }
 
@@ -35,6 +34,21 @@ void KeyCosines::Of(int a, const int (&b)[kAtOnce], double (&cosines)[kAtOnce]) 
     cosines[i] =
         static_cast<int32_t>(sums[i]) * inverse_lengths_[static_cast<size_t>(b[i])] * inverse_of_a;
   }
+}
+
+KeyCosines::Nearest KeyCosines::NearestOf(int a, std::span<const int> others) const {
+  Nearest nearest;
+  for (size_t first = 0; first < others.size(); first += kAtOnce) {
+    int some[kAtOnce];
+    double of_some[kAtOnce];
+    for (size_t i = 0; i < kAtOnce; ++i) some[i] = others[std::min(first + i, others.size() - 1)];
+    Of(a, some, of_some);
+    for (int i = 0; i < kAtOnce; ++i) {  // the last, repeated, is not nearer than itself
+      if (nearest.index >= 0 && of_some[i] <= nearest.cosine) continue;
+      nearest = {.index = static_cast<int>(first) + i, .cosine = of_some[i]};
+    }
+  }
+  return nearest;
 }
 
 }  // namespace vericache::compress

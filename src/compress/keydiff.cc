@@ -11,25 +11,18 @@
 #include <vector>
 
 #include "compress/keep_best.h"
+#include "compress/lengths.h"
 #include "compress/method.h"
 
 namespace vericache::compress {
 namespace {
-
-// 1 / |codes|, 0 for a zero key. Directions do not depend on the step.
-double InverseLength(const kv::HeadSlots& slots, int slot) {
-  const int16_t* key = slots.KeyCodes(slot);
-  int64_t square = 0;
-  for (int dim = 0; dim < slots.head_dim; ++dim) square += key[dim] * key[dim];
-  return square > 0 ? 1.0 / std::sqrt(static_cast<double>(square)) : 0.0;
-}
 
 // The mean direction up to a positive factor, of length 1; zero if there is none.
 std::vector<double> MeanDirection(const kv::HeadSlots& slots) {
   std::vector<double> mean(static_cast<size_t>(slots.head_dim), 0.0);
   for (int slot = 0; slot < slots.Count(); ++slot) {
     const int16_t* key = slots.KeyCodes(slot);
-    const double weight = InverseLength(slots, slot) * slots.degrees[static_cast<size_t>(slot)];
+    const double weight = InverseKeyLength(slots, slot) * slots.degrees[static_cast<size_t>(slot)];
     for (size_t dim = 0; dim < mean.size(); ++dim) mean[dim] += weight * key[dim];
   }
   double square = 0.0;
@@ -47,7 +40,7 @@ std::vector<float> MinusCosines(const kv::HeadSlots& slots) {
     const int16_t* key = slots.KeyCodes(slot);
     double dot = 0.0;
     for (size_t dim = 0; dim < mean.size(); ++dim) dot += mean[dim] * key[dim];
-    scores.push_back(static_cast<float>(-dot * InverseLength(slots, slot)));
+    scores.push_back(static_cast<float>(-dot * InverseKeyLength(slots, slot)));
   }
   return scores;
 }

@@ -7,11 +7,11 @@
 //         KnormPress of kvpress, which protects no tokens: the sinks are ours.
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <vector>
 
 #include "compress/keep_best.h"
+#include "compress/lengths.h"
 #include "compress/method.h"
 
 namespace vericache::compress {
@@ -21,12 +21,8 @@ std::vector<float> MinusNorms(const kv::HeadSlots& slots) {
   std::vector<float> scores;
   scores.reserve(static_cast<size_t>(slots.Count()));
   for (int slot = 0; slot < slots.Count(); ++slot) {
-    const int16_t* key = slots.KeyCodes(slot);
-    int64_t square = 0;
-    for (int dim = 0; dim < slots.head_dim; ++dim) square += key[dim] * key[dim];
-    const double norm = slots.At(slot).key_step * std::sqrt(static_cast<double>(square));
-    scores.push_back(
-        -static_cast<float>(std::min(norm, double{std::numeric_limits<float>::max()})));
+    scores.push_back(-static_cast<float>(
+        std::min(KeyLength(slots, slot), double{std::numeric_limits<float>::max()})));
   }
   return scores;
 }

@@ -16,14 +16,12 @@
 #include "base/check.h"
 #include "compress/budget.h"
 #include "compress/folding.h"
+#include "compress/lengths.h"
 #include "compress/method.h"
 #include "compress/registry.h"
-#include "compress/value_length.h"
 
 namespace vericache::compress {
 namespace {
-
-constexpr std::string_view kDivisions[] = {"uniform", "layer", "head"};
 
 class Merge final : public Compressor {
  public:
@@ -33,11 +31,11 @@ class Merge final : public Compressor {
                                                            "expected"};
     const double keep = parameters.Share("keep", 0.5);
     const int base = parameters.Word("base", bases);
-    const auto division = static_cast<size_t>(ReadDivision(parameters, true));
+    const Division division = ReadDivision(parameters, true);
     reach_ = parameters.Int("reach", {.preset = 64, .low = 1, .high = 1 << 20});
     spec_ = parameters.Spec();
     auto made = MakeCompressor(
-        fmt::format("{}:keep={},budget={}", bases.begin()[base], keep, kDivisions[division]));
+        fmt::format("{}:keep={},budget={}", bases.begin()[base], keep, NameOf(division)));
     VC_CHECK(made.has_value(), "{}", made.error().message);
     base_ = *std::move(made);
   }

@@ -60,8 +60,15 @@ void PackI16(const HeadSlots& slots, const RunParts& parts) {
   }
 }
 
-void Clamp(std::vector<float>& values) {
+void Clamp(std::span<float> values) {
   for (float& x : values) x = std::clamp(x, -kMaxPacked, kMaxPacked);
+}
+
+// Infinities in the sums of a rotation would be NaN in their differences: clamped before as well as
+// after, where a clamped vector may be larger by the root of head_dim.
+void RotateClamped(std::span<float> vector) {
+  Clamp(vector);
+  kernels::Rotate(vector.data(), static_cast<int>(vector.size()));
 }
 
 // Groups of 64 slots, one after the other.
@@ -78,8 +85,8 @@ void PackGroups(const RunFormat& format, const HeadSlots& slots, const RunParts&
       slots.Key(begin + i, key);
       slots.Value(begin + i, value);
       if (!format.is_rotated) continue;
-      kernels::Rotate(key, head_dim);
-      kernels::Rotate(value, head_dim);
+      RotateClamped({key, row});
+      RotateClamped({value, row});
     }
     Clamp(keys);
     Clamp(values);

@@ -67,6 +67,16 @@ TEST(Budget, FallsFromTheFirstLayerToTheLast) {
   EXPECT_EQ(LayerBudgets(steep, 1, 1000), (std::vector<int>{100}));
 }
 
+TEST(Budget, NamesADivisionAsItIsRead) {
+  for (const Division division : {Division::kUniform, Division::kLayer, Division::kHead}) {
+    const MethodSpec spec{.name = "any", .pairs = {{"budget", NameOf(division)}}};
+    Parameters parameters(spec);
+    EXPECT_EQ(ReadDivision(parameters, true), division);
+    EXPECT_TRUE(parameters.Check().has_value());
+  }
+  EXPECT_EQ(NameOf(Division::kHead), "head");
+}
+
 TEST(Budget, GivesLayersTogetherNoMoreThanTheShare) {
   for (const double keep : {0.01, 0.3, 0.5, 0.9, 1.0}) {
     for (const int n_layers : {1, 2, 3, 30}) {

@@ -119,5 +119,17 @@ PROPERTY(Folding, BlendsWeightedMeansAndLeavesTheRest, 40) {
   }
 }
 
+TEST(FoldingDeathTest, WhatWasKeptHasToBeInTheHead) {
+  testing_support::Rng rng(1);
+  const RandomJob random(rng, {.kv = {.n_tokens = 6}});
+  const kv::PackedKv kept = testing_support::Compress("streaming:keep=0.5,sinks=1", random.All());
+  const kv::HeadView all(random.Full(), 0, 0, Position{6});
+  EXPECT_EQ(KeptSlots({.layer = 0, .head = 0, .view = all}, kept.Head(0, 0)),
+            (std::vector<int>{0, 4, 5}));
+  const kv::HeadView fewer(random.Full(), 0, 0, Position{5});
+  EXPECT_DEATH(KeptSlots({.layer = 0, .head = 0, .view = fewer}, kept.Head(0, 0)),
+               "position 5 is in no slot");
+}
+
 }  // namespace
 }  // namespace vericache::compress

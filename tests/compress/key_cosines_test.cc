@@ -1,10 +1,11 @@
-// Goal: cosines of keys are those of their definition.
-// Method: random slots against binary64 on decoded keys; zero keys.
+// Goal: cosines of keys are those of their definition, and the nearest is the first of the best.
+// Method: random slots against binary64 on decoded keys; zero keys; lists of every length.
 
 #include "compress/key_cosines.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/compress_jobs.h"
@@ -44,6 +45,32 @@ PROPERTY(KeyCosines, AreThoseOfTheDecodedKeys, 20) {
     for (int i = 0; i < KeyCosines::kAtOnce; ++i) {
       ASSERT_NEAR(got[i], Cosine(slots, a, b[i]), 1e-6);
     }
+  }
+}
+
+PROPERTY(KeyCosines, FindTheFirstOfTheNearest, 20) {
+  JobOptions options;
+  options.kv.n_tokens = 30;
+  options.kv.content =
+      rng.OneOf({testing_support::KvContent::kNormal, testing_support::KvContent::kTies});
+  const RandomJob random(rng, options);
+  const kv::HeadSlots slots = testing_support::SlotsOf(random.Full(), 0, 0, options.kv.n_tokens);
+  const KeyCosines cosines(slots);
+  EXPECT_EQ(cosines.NearestOf(0, {}).index, -1);
+  for (int n = 1; n <= 10; ++n) {
+    const int a = rng.In(0, 29);
+    std::vector<int> others;
+    std::vector<double> each;
+    for (int i = 0; i < n; ++i) {
+      const int b = others.emplace_back(rng.In(0, 29));
+      double cosine[KeyCosines::kAtOnce];
+      cosines.Of(a, {b, b, b, b}, cosine);
+      each.push_back(cosine[0]);
+    }
+    const auto best = std::max_element(each.begin(), each.end());
+    const KeyCosines::Nearest nearest = cosines.NearestOf(a, others);
+    ASSERT_EQ(nearest.index, best - each.begin());
+    ASSERT_EQ(nearest.cosine, *best);
   }
 }
 

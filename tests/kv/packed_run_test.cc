@@ -119,6 +119,27 @@ TEST(PackRun, ClampsWhatThePackedFormatsCannotHold) {
   EXPECT_LE(max, 0x1.01p59f);
 }
 
+// The sums of a rotation of the largest floats there are would be infinite, and NaN their
+// difference: no value but a draft's, yet it would have no sign. (Keys so large have no norm.)
+TEST(PackRun, ClampsBeforeItRotates) {
+  std::vector<float> value(16, 3e38f);
+  std::fill(value.begin() + 8, value.end(), -3e38f);
+  HeadSlots slots(16);
+  slots.Encode(kernels::RefKernels(), {.key = value.data(), .value = value.data()}, 1, Position{0});
+  for (const KvFormat bits : {KvFormat::kQ8, KvFormat::kQ4, KvFormat::kQ2}) {
+    AlignedBuffer memory;
+    const RunFormat format{.format = bits, .head_dim = 16, .is_rotated = true};
+    const kernels::SlotRun run = PackRun(format, slots, memory);
+    std::vector<float> key(16);
+    std::vector<float> read(16);
+    UnpackSlot(format, run, 0, key, read);
+    for (size_t dim = 0; dim < 16; ++dim) {
+      // Clamped, and once more when all of it had become one coordinate.
+      EXPECT_NEAR(read[dim], dim < 8 ? 0x1p57 : -0x1p57, 0x1p47) << dim;
+    }
+  }
+}
+
 TEST(PackRun, IsNothingWithoutSlots) {
   AlignedBuffer memory;
   const kernels::SlotRun run = PackRun({.head_dim = 16}, HeadSlots(16), memory);

@@ -27,15 +27,15 @@ struct IdentityCase {
   int prefill_chunk = kChunk;
   uint64_t seed = 1;
   float temperature = 0;
-  decode::TailPolicy tail;
+  decode::TailPolicy tail{};
   int max_tokens = 28;
 
   std::string Describe() const {
     return fmt::format(
         "{} {} drafter {} draft {} prompt {} threads {} prefill chunk {} seed {} T {} tail {}+{}",
-        model::TraitsOf(architecture).name, spec,
-        static_cast<int>(drafter), draft_len ? std::to_string(*draft_len) : "auto", n_prompt,
-        n_threads, prefill_chunk, seed, temperature, tail.n_recent, tail.interval);
+        model::TraitsOf(architecture).name, spec, static_cast<int>(drafter),
+        draft_len ? std::to_string(*draft_len) : "auto", n_prompt, n_threads, prefill_chunk, seed,
+        temperature, tail.n_recent, tail.interval);
   }
 };
 

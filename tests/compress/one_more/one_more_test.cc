@@ -1,7 +1,8 @@
 // Goal: a new method takes one file and one line in the registry, and joins everything by that:
 // listing, specs, chains, budgets, the properties of all methods, the identity grid.
 // Method: this binary is the library with every_other.cc and a registry that has one line more
-// (CMakeLists.txt writes it); compressor_test.cc is part of it, unchanged.
+// (CMakeLists.txt writes it); compressor_test.cc is part of it, unchanged, and the grid of
+// identity_test.cc is asked for the method and plays cases of it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 
 #include "tests/support/compress_jobs.h"
+#include "tests/support/identity_case.h"
 
 namespace vericache::compress {
 namespace {
@@ -45,6 +47,16 @@ TEST(OneMore, IsRefusedAndExplainedAsOthersAre) {
 TEST(OneMore, TakesPartInChainsAndBudgets) {
   EXPECT_EQ(Make("every_other+kivi")->Spec(), "every_other:keep=0.5,budget=uniform+kivi:bits=4");
   EXPECT_TRUE(Make("every_other:budget=head+kivi")->GetTraits().is_ragged);
+}
+
+TEST(OneMore, JoinsTheIdentityGrid) {
+  EXPECT_THAT(testing_support::IdentityGrid().specs, testing::Contains("every_other"));
+  testing_support::IdentityRunner runner;
+  for (const int draft_len : {1, 7}) {
+    runner.Run({.spec = "every_other", .draft_len = draft_len, .n_prompt = 200});
+  }
+  EXPECT_EQ(runner.n_compressions, 2);
+  EXPECT_GT(runner.n_accepted, 0);
 }
 
 }  // namespace
