@@ -184,7 +184,9 @@ double DraftLength::SecondsOf(int n_drafted, double n_tokens) const {
 
 bool DraftLength::PaysToStart(double start_s, int n_tokens) const {
   const double rate = Best({kTypicalAcceptance, 1 - kTypicalAcceptance}).rate;
-  return n_tokens * (plain_s_.Value() - 1 / rate) >= start_s;
+  // What good methods reach may pay where the hopes of a first draft, which are lower, do not: it
+  // would be compressed for nothing.
+  return Next() > 0 && n_tokens * (plain_s_.Value() - 1 / rate) >= start_s;
 }
 
 DraftLength::Choice DraftLength::Best(const Evidence& evidence) const {

@@ -74,8 +74,8 @@ class DraftLength {
   void Expect(const RowCosts& costs) { expected_ = costs; }
   // Seconds of a plain step; 0: none was measured.
   double PlainSeconds() const { return plain_s_.Count() > 0 ? plain_s_.Value() : 0; }
-  // Whether drafts, if accepted as often as those of good methods are, are expected to gain start_s
-  // or more within n_tokens. Requires: a measured plain step.
+  // Whether a draft is due, and drafts, if accepted as often as those of good methods are, are
+  // expected to gain start_s or more within n_tokens. Requires: a measured plain step.
   bool PaysToStart(double start_s, int n_tokens) const;
 
  private:

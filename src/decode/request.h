@@ -28,7 +28,8 @@ enum class Mode : uint8_t {
 enum class DrafterKind : uint8_t {
   kKv,     // the model over its compressed KV
   kNgram,  // what followed the newest tokens when they occurred before; nothing is compressed
-  kBoth,   // what kNgram proposes, as far as kKv agrees, and on from there
+  kBoth,   // what kNgram proposes, as far as kKv agrees, and on from there; kNgram alone where
+           // auto drafts nothing over the compressed KV
   kGiven,  // Request::given, an answer that is known: a replay
 };
 
@@ -107,7 +108,7 @@ struct Stats {
   uint64_t logits_hash = 0;   // of the logits of all committed rows, in order; 0 if not asked for
 };
 
-// Whether anything will be compressed for this request.
+// Whether this request may compress: auto does where it is expected to pay.
 inline bool UsesCompressor(const Request& request) {
   return request.mode == Mode::kLossy ||
          (request.mode == Mode::kVerified &&

@@ -7,7 +7,6 @@
 #include "decode/accept.h"
 #include "decode/kept_kv.h"
 #include "decode/logits_hash.h"
-#include "decode/start_estimate.h"
 
 namespace vericache::decode {
 namespace {
@@ -279,6 +278,9 @@ void Session::ObserveRound(const RoundTimes& round) {
     stats_.rounds += 1;
     stats_.drafted += round.n_drafted;
     stats_.accepted += round.n_accepted;
+  } else {
+    plain_share_.Add(pass_share_);
+    plain_kv_bytes_.Add(static_cast<double>(full_.TokenBytes()));
   }
   if (!is_model_draft) ObserveLookup(round);
   if (is_model_draft || round.n_drafted == 0) {
@@ -411,12 +413,17 @@ int Session::NextDraftLength() {
   return stats_.n_compressions > 0 || IsWorthCompressing() ? n : 0;
 }
 
+// Time and bytes are medians over the same passes: the newest one may be no plain step, and shared
+// by others.
+PlainStep Session::MeasuredStep() const {
+  return {.seconds = draft_length_.PlainSeconds(),
+          .weight_bytes = plain_share_.Value() * static_cast<double>(weight_bytes_),
+          .kv_bytes = plain_kv_bytes_.Value()};
+}
+
 bool Session::IsWorthCompressing() {
   const StartEstimate estimate =
-      EstimateStart({.seconds = draft_length_.PlainSeconds(),
-                     .weight_bytes = pass_share_ * static_cast<double>(weight_bytes_),
-                     .kv_bytes = static_cast<double>(full_.TokenBytes())},
-                    prefill_row_s_);
+      EstimateStart(MeasuredStep(), prefill_row_s_, drafter_->GetCompressor().GetTraits().n_window);
   draft_length_.Expect(estimate.rows);
   const int n_expected = std::max(kExpectedTokens, stats_.generated_tokens);
   return draft_length_.PaysToStart(estimate.start_s, std::min(n_expected, TokensLeft()));
@@ -448,6 +455,7 @@ NgramProposal Session::LookUp(const DraftLength& length, std::span<const TokenId
 
 // The model itself has to draft the end of a text: behind a suggested one there would be a row.
 void Session::SuggestToDrafter() {
+  proposal_ = {};  // what the pass before was given is history, done or not
   if (!lookup_ || drafter_->IsDone()) return;
   proposal_ = LookUp(suggest_length_, drafter_->Tokens(), drafter_->WantedCount() - 1);
   auto& tokens = proposal_.tokens;

@@ -32,6 +32,7 @@
 #include "decode/ngram_lookup.h"
 #include "decode/request.h"
 #include "decode/sampler.h"
+#include "decode/start_estimate.h"
 #include "decode/text_stream.h"
 #include "kv/full_kv.h"
 #include "model/forward.h"
@@ -133,6 +134,8 @@ class Session {
   void ChooseStep();
   void ChooseLossyStep();
   int NextDraftLength();
+  // Requires: a plain step was taken.
+  PlainStep MeasuredStep() const;
   // Before the first compression: whether it is expected to be worth its time.
   bool IsWorthCompressing();
   // The tokens to verify: drafted by the model, or looked up. Empty in a plain step.
@@ -168,9 +171,11 @@ class Session {
   double draft_s_ = 0;               // of the round under way
   double last_compress_s_ = 0;
   size_t weight_bytes_;
-  double pass_share_ = 1;     // of the newest pass
-  double prefill_row_s_ = 0;  // of the newest wide pass; 0: there was none
-  bool has_truth_ = true;     // false: lossy, and the full KV is gone
+  double pass_share_ = 1;        // of the newest pass
+  RecentMedian plain_share_;     // of plain steps
+  RecentMedian plain_kv_bytes_;  // that they read
+  double prefill_row_s_ = 0;     // of the newest wide pass; 0: there was none
+  bool has_truth_ = true;        // false: lossy, and the full KV is gone
 
   Output output_;
   Stats stats_;

@@ -206,6 +206,17 @@ TEST(DraftLength, StartsOnlyWhereTheStartIsEarnedBack) {
   EXPECT_FALSE(length.PaysToStart(1, 100000));
 }
 
+// Drafts as well accepted as those of good methods would gain a percent, those a first draft hopes
+// for nothing: the start would be paid and no draft begun.
+TEST(DraftLength, StartsNothingThatItWouldNotDraft) {
+  DraftLength length = DraftLength::Auto(64);
+  Play(length, {.accept = AcceptNone}, 2);
+  for (const double draft : {0.5, 0.6, 0.64, 0.66, 0.68, 0.7}) {
+    length.Expect({.draft = draft, .verified = 0.2});
+    EXPECT_TRUE(!length.PaysToStart(1, 100000) || length.Next() > 0) << draft;
+  }
+}
+
 TEST(DraftLength, NeverExceedsItsMaximum) {
   for (const int max : {0, 1, 5}) {
     DraftLength length = DraftLength::Auto(max);

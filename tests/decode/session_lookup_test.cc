@@ -308,6 +308,58 @@ TEST(SessionLookup, AWrongDraftRowEndsTheDraftBeforeIt) {
   }
 }
 
+// Long enough an answer for auto to compress: lookups run inside the drafts over the compressed KV.
+TEST(SessionLookup, AutoDraftsOverTheCompressedKvAndLooksUpInside) {
+  for (const uint64_t odd : {0u, 6u}) {
+    Request request = BothRequest(1000, 400);
+    request.draft_len = std::nullopt;
+    ScriptedSession run(request, CopyScript(40, odd));
+    run.Run();
+    const Stats& stats = run.Get().GetStats();
+    EXPECT_FALSE(run.compressions.empty());
+    EXPECT_GT(run.n_draft_passes, 0);
+    EXPECT_GT(run.n_draft_rows, run.n_draft_passes);
+    EXPECT_GT(stats.looked_up_kept, 0);
+    EXPECT_GT(stats.accepted, 100);
+    ExpectSameAsFull(request, CopyScript(40, odd));
+    ExpectSameAsFull(request, WithPoorDrafts(CopyScript(40, odd)));
+  }
+}
+
+// Where weights dominate auto compresses nothing, and verifies what is looked up.
+TEST(SessionLookup, AutoCompressesNothingWhereWeightsDominate) {
+  Request request = BothRequest(1000, 400);
+  request.draft_len = std::nullopt;
+  const ScriptedOptions options{.weight_bytes = size_t{1} << 30};
+  ScriptedSession run(request, CopyScript(40, 6), options);
+  run.Run();
+  EXPECT_TRUE(run.compressions.empty());
+  EXPECT_EQ(run.n_draft_passes, 0);
+  EXPECT_GT(run.Get().GetStats().looked_up_kept, 0);
+  ExpectSameAsFull(request, CopyScript(40, 6), options);
+}
+
+// What weights cost is asked of the plain steps, whose time was measured, and not of a verify
+// behind them. Here drafts would gain a little, not enough for the start; without weights they
+// would.
+TEST(SessionLookup, AutoAsksThePlainStepsForTheirShare) {
+  Request request = BothRequest(1000, 250);
+  request.draft_len = std::nullopt;
+  ScriptedOptions options{.weight_bytes = 136000};  // as much as the prompt's KV
+  ScriptedSession alone(request, CopyScript(40, 6), options);
+  alone.Run();
+  EXPECT_TRUE(alone.compressions.empty());
+  EXPECT_GT(alone.Get().GetStats().looked_up, 0);
+  options.share = [](int n_rows) { return n_rows == 1 ? 1.0 : 0.01; };
+  ScriptedSession shared(request, CopyScript(40, 6), options);
+  shared.Run();
+  EXPECT_TRUE(shared.compressions.empty());
+  options.share = [](int) { return 0.01; };
+  ScriptedSession light(request, CopyScript(40, 6), options);
+  light.Run();
+  EXPECT_FALSE(light.compressions.empty());
+}
+
 TEST(SessionLookup, AutoFollowsCopies) {
   Request request = LookupRequest(150, 600);
   request.draft_len = std::nullopt;

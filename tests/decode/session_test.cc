@@ -361,50 +361,7 @@ TEST(Session, ACoarseGrainWaitsForIt) {
   EXPECT_EQ(run.compressions[1].end, 1024);
 }
 
-// ---- auto and lossy -----------------------------------------------------------------------------
-TEST(Session, AutoDraftsWhenItPaysAndOnlyThen) {
-  Request request = MakeRequest(1000, 400);
-  request.draft_len = std::nullopt;
-  ScriptedSession good(request, HashedScript(DraftKind::kPerfect));
-  good.Run();
-  EXPECT_GT(good.Get().GetStats().accepted, 300);
-  ScriptedSession bad(request, HashedScript(DraftKind::kAlwaysWrong));
-  bad.Run();
-  EXPECT_LT(bad.Get().GetStats().drafted, 20);
-  EXPECT_GT(bad.Get().GetStats().drafted, 0);
-}
-
-TEST(Session, AutoWithoutABodyNeitherCompressesNorDrafts) {
-  Request request = MakeRequest(20, 40);
-  request.draft_len = std::nullopt;
-  ScriptedSession run(request, HashedScript(DraftKind::kPerfect));
-  run.Run();
-  EXPECT_EQ(run.n_draft_rows, 0);
-  EXPECT_TRUE(run.compressions.empty());
-}
-
-TEST(Session, AutoCompressesNothingThatIsNotExpectedToPay) {
-  Request request = MakeRequest(1000, 400);
-  request.draft_len = std::nullopt;
-  // The draft KV saves nothing of a step that weights dominate.
-  ScriptedSession heavy(request, HashedScript(DraftKind::kPerfect),
-                        {.weight_bytes = size_t{1} << 30});
-  heavy.Run();
-  EXPECT_TRUE(heavy.compressions.empty());
-  EXPECT_EQ(heavy.n_draft_rows, 0);
-  // A short answer does not earn the compression back.
-  request.max_tokens = 40;
-  ScriptedSession brief(request, HashedScript(DraftKind::kPerfect));
-  brief.Run();
-  EXPECT_TRUE(brief.compressions.empty());
-  // Who fixes the length has decided.
-  request.draft_len = 7;
-  ScriptedSession fixed(request, HashedScript(DraftKind::kPerfect),
-                        {.weight_bytes = size_t{1} << 30});
-  fixed.Run();
-  EXPECT_EQ(fixed.compressions.size(), 1u);
-}
-
+// ---- lossy --------------------------------------------------------------------------------------
 TEST(Session, LossyFollowsItsDraftAndFreesTheTruth) {
   Request request = MakeRequest(300, 40);
   request.mode = Mode::kLossy;

@@ -3,7 +3,8 @@
 // seed and temperature.
 // Method: a pairwise covering of that grid over tiny random models; mode full with one thread is
 // the oracle. The suite itself is checked: over the grid drafts were accepted and were rejected,
-// the identity compressor lost none, bodies were compressed more than once.
+// the identity compressor lost none, bodies were compressed. Answers that are long enough for auto
+// to compress are cases of their own.
 
 #include <gtest/gtest.h>
 
@@ -18,6 +19,7 @@ namespace {
 using testing_support::IdentityCase;
 using testing_support::IdentityGrid;
 using testing_support::IdentityRunner;
+using testing_support::kChunk;
 using testing_support::Pairwise;
 
 TEST(Pairwise, CoversEveryPairWithFewCases) {
@@ -62,8 +64,29 @@ TEST(Identity, DraftedEqualsFullOverAPairwiseGrid) {
   EXPECT_GT(runner.n_hostile_drafted, 100);
   EXPECT_GT(runner.n_looked_up, 30);  // random weights repeat themselves now and then
   EXPECT_GT(runner.n_lookups_kept, 0);
-  // The automatic length compresses nothing where weights are all that a step reads.
+  // The automatic length compresses nothing for answers as short as the grid's.
   EXPECT_GT(runner.n_compressions, runner.n_cases * 3 / 4);
+}
+
+// Auto compresses where it is expected to pay: over a long answer, and not where weights dominate
+// (tests/decode/session_auto_test.cc). Here steps read the KV alone.
+TEST(Identity, AutoOverACompressedKvEqualsFull) {
+  for (const auto drafter : {decode::DrafterKind::kKv, decode::DrafterKind::kBoth}) {
+    for (const char* spec : {"identity", "snapkv+kivi:bits=4", "centroid", "rotated", "hostile"}) {
+      for (const float temperature : {0.0f, 0.8f}) {
+        IdentityRunner runner;
+        runner.Run({.spec = spec,
+                    .drafter = drafter,
+                    .draft_len = std::nullopt,
+                    .n_prompt = kChunk + 100,
+                    .temperature = temperature,
+                    .max_tokens = 240});
+        if (HasFailure()) return;
+        EXPECT_GT(runner.n_compressions, 0) << spec;
+        EXPECT_GT(runner.n_accepted + runner.n_rejected, 0) << spec;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -68,6 +68,8 @@ struct ScriptedOptions {
   double draft_s = 0.3;   // of a draft pass of one row; a plain step takes 1
   double verify_s = 0.2;  // what each further row adds, as a share of that
   size_t weight_bytes = 0;
+  // Of the rows of a pass, if it is shared: by its rows here.
+  std::function<double(int n_rows)> share{};
 };
 
 class ScriptedSession {
@@ -178,7 +180,7 @@ class ScriptedSession {
                       .data = logits.data(),
                       .is_finite = is_finite,
                       .are_all_rows_finite = are_all_finite},
-                     seconds);
+                     seconds, options_.share ? options_.share(static_cast<int>(n_rows)) : 1.0);
     if (!is_draft) draft_seen_.resize(std::min(draft_seen_.size(), first));
   }
 
