@@ -63,7 +63,13 @@ Result<std::unique_ptr<KnownAnswer>> KnownAnswer::Create(const AnswerParts& part
       new KnownAnswer(parts, std::move(prompt), *std::move(sampler)));
   VC_RETURN_IF_ERROR(answer->full_.Reserve(n_tokens));
   VC_RETURN_IF_ERROR(answer->Decode());
-  return answer;
+  if (answer->logits_.size() > 1) return answer;
+  return MakeError(ErrorCode::kInvalidArgument,
+                   "the answer ends with its first token: there is nothing to draft");
+}
+
+int KnownAnswer::AnswerTokens() const {
+  return std::min(parts_.n_answer, static_cast<int>(logits_.size()));
 }
 
 size_t KnownAnswer::FullBytes() const {
@@ -102,7 +108,10 @@ Status KnownAnswer::Decode() {
       shares[i] = std::exp(static_cast<float>(logits[i] - log_sums_.back()));
     }
     tokens_.push_back(decode::ArgMax(logits));
-    if (static_cast<int>(logits_.size()) == parts_.n_answer + parts_.max_draft_len) return {};
+    if (static_cast<int>(logits_.size()) == parts_.n_answer + parts_.max_draft_len ||
+        parts_.tokenizer->IsEndOfGeneration(tokens_.back())) {
+      return {};
+    }
     VC_RETURN_IF_ERROR(RunFull(1, &logits));
   }
 }
@@ -151,9 +160,8 @@ Status KnownAnswer::Compress(decode::Drafter& drafter, Acceptance& acceptance) {
   return {};
 }
 
-int KnownAnswer::DraftRound(decode::Drafter& drafter, Acceptance& acceptance) {
+int KnownAnswer::DraftRound(int n_drafted, decode::Drafter& drafter, Acceptance& acceptance) {
   const auto first = tokens_.begin() + begun_.Length() + 1;  // the first token to draft
-  const auto n_drafted = acceptance.draft_len;
   drafter.Begin({.full = &begun_,
                  .committed = &sampler_,
                  .pending = tokens_[static_cast<size_t>(begun_.Length())],
@@ -192,11 +200,13 @@ Result<Acceptance> KnownAnswer::Measure(const std::string& spec, int draft_len) 
   Acceptance acceptance{.compressor = drafter.GetCompressor().Spec(), .draft_len = draft_len};
   int n_tokens = n_prompt_;
   while (n_tokens < n_prompt_ + parts_.n_answer) {
+    const int n_known = static_cast<int>(tokens_.size()) - n_tokens - 1;
+    if (n_known <= 0) break;  // the newest token ends the text
     ShareFull(n_tokens);
     if (drafter.NeedsCompression(begun_.Length())) {
       VC_RETURN_IF_ERROR(Compress(drafter, acceptance));
     }
-    n_tokens += DraftRound(drafter, acceptance) + 1;
+    n_tokens += DraftRound(std::min(draft_len, n_known), drafter, acceptance) + 1;
   }
   begun_.Truncate(0);
   return acceptance;

@@ -30,7 +30,7 @@ struct Acceptance {
   std::string compressor;  // canonical spec
   int draft_len = 0;
   int n_rounds = 0;
-  int64_t n_drafted = 0;   // rows, draft_len a round
+  int64_t n_drafted = 0;   // rows, draft_len a round, but none behind the end of the text
   int64_t n_accepted = 0;  // drafted tokens before a round's first wrong one
   int64_t n_agreeing = 0;  // rows that choose the known token
   double kl_sum = 0;       // over rows, KL(full || draft) of the next token in nats
@@ -47,12 +47,12 @@ struct AnswerParts {
   int max_draft_len = 0;  // of the measurements to come
 };
 
-// A prompt and the model's greedy answer.
+// A prompt and the model's greedy answer, which ends with the text if that ends first.
 class KnownAnswer {
  public:
   // Prefills and decodes.
-  // Errors: kInvalidArgument if the context does not hold prompt and answer; kDataLoss if the model
-  //         computes NaN or infinity.
+  // Errors: kInvalidArgument if the context does not hold prompt and answer, or the answer ends
+  //         before there is anything to draft; kDataLoss if the model computes NaN or infinity.
   static Result<std::unique_ptr<KnownAnswer>> Create(const AnswerParts& parts,
                                                      std::vector<TokenId> prompt);
 
@@ -62,6 +62,7 @@ class KnownAnswer {
   Result<Acceptance> Measure(const std::string& spec, int draft_len);
 
   int PromptTokens() const { return n_prompt_; }
+  int AnswerTokens() const;  // that rounds cover
   double PrefillSeconds() const { return prefill_s_; }
   size_t FullBytes() const;  // of the prompt
 
@@ -74,7 +75,7 @@ class KnownAnswer {
   void ShareFull(int n_tokens);
   Status Compress(decode::Drafter& drafter, Acceptance& acceptance);
   // Returns how many drafted tokens were accepted.
-  int DraftRound(decode::Drafter& drafter, Acceptance& acceptance);
+  int DraftRound(int n_drafted, decode::Drafter& drafter, Acceptance& acceptance);
 
   AnswerParts parts_;
   int n_prompt_;

@@ -34,6 +34,7 @@ class Answer {
     writer_.Finish();
   }
   bool HasFailed() const { return writer_.HasFailed(); }
+  Status GetStatus() const { return writer_.GetStatus(); }  // why
 
  private:
   static AnswerWriter::Pacing Pacing() {

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "apps/output_file.h"
+
 namespace vericache::apps {
 namespace {
 
@@ -44,7 +46,13 @@ void AnswerWriter::Finish() {
 
 bool AnswerWriter::HasFailed() const {
   const std::lock_guard lock(mutex_);
-  return has_failed_;
+  return error_ != 0;
+}
+
+Status AnswerWriter::GetStatus() const {
+  const std::lock_guard lock(mutex_);
+  if (error_ == 0) return {};
+  return tl::unexpected(WriteError(kStandardOutput, error_));
 }
 
 void AnswerWriter::Pace() {
@@ -60,11 +68,11 @@ void AnswerWriter::Pace() {
 }
 
 void AnswerWriter::WriteNow(std::string_view text) {
-  while (!text.empty() && !has_failed_) {
+  while (!text.empty() && error_ == 0) {
     const ssize_t n_written = write(fd_, text.data(), text.size());
     if (n_written < 0 && errno == EINTR) continue;
     if (n_written < 0) {
-      has_failed_ = true;
+      error_ = errno;
       return;
     }
     last_byte_ = text[static_cast<size_t>(n_written) - 1];

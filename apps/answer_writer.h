@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "apps/burst_pacer.h"
+#include "base/result.h"
 
 namespace vericache::apps {
 
@@ -29,6 +30,8 @@ class AnswerWriter {
   void Finish();
   // The reader went away or the disk is full: nothing more will be written.
   bool HasFailed() const;
+  // Errors: those of WriteError.
+  Status GetStatus() const;
 
  private:
   void Pace();
@@ -40,7 +43,7 @@ class AnswerWriter {
   std::condition_variable changed_;
   BurstPacer pacer_;
   bool is_finishing_ = false;
-  bool has_failed_ = false;
+  int error_ = 0;  // errno of the write that failed
   char last_byte_ = '\n';
   std::thread thread_;
 };

@@ -16,6 +16,7 @@
 #include "apps/commands.h"
 #include "apps/flags.h"
 #include "apps/json_report.h"
+#include "apps/output_file.h"
 #include "apps/row_timing.h"
 #include "apps/run_options.h"
 
@@ -64,20 +65,20 @@ Json RowObject(const Row& row, const Ceilings& ceilings) {
           {"matmul_share", mac_rate / ceilings.macs_per_s}};
 }
 
-void PrintHeader(std::FILE* out) {
-  fmt::print(out, "{:>7} {:<8} {:>5} {:>9} {:>9} {:>10} {:>7} {:>6} {:>8} {:>7}\n", "depth", "kind",
-             "rows", "ms", "median", "tokens/s", "GB/s", "read", "GMAC/s", "matmul");
+std::string Header() {
+  return fmt::format("{:>7} {:<8} {:>5} {:>9} {:>9} {:>10} {:>7} {:>6} {:>8} {:>7}\n", "depth",
+                     "kind", "rows", "ms", "median", "tokens/s", "GB/s", "read", "GMAC/s",
+                     "matmul");
 }
 
-void PrintRow(std::FILE* out, const Json& row) {
-  fmt::print(
-      out, "{:>7} {:<8} {:>5} {:>9.2f} {:>9.2f} {:>10.1f} {:>7.1f} {:>5.0f}% {:>8.1f} {:>6.0f}%\n",
+std::string RowText(const Json& row) {
+  return fmt::format(
+      "{:>7} {:<8} {:>5} {:>9.2f} {:>9.2f} {:>10.1f} {:>7.1f} {:>5.0f}% {:>8.1f} {:>6.0f}%\n",
       row["depth"].get<int>(), row["kind"].get<std::string>(), row["rows"].get<int>(),
       row["ms_min"].get<double>(), row["ms_median"].get<double>(),
       row["tokens_per_s"].get<double>(), row["gb_per_s"].get<double>(),
       100 * row["read_share"].get<double>(), row["gmac_per_s"].get<double>(),
       100 * row["matmul_share"].get<double>());
-  std::fflush(out);
 }
 
 Row Time(TimedSequences& sequences, const char* kind, int n_rows, model::LogitRows logits,
@@ -121,27 +122,27 @@ Result<Json> Measure(const BenchOptions& options, BenchMachine& machine, TimedSe
     if (!made) return tl::unexpected(made.error());
     profiler = std::move(*made);
   }
-  if (!profiler) PrintHeader(out);
+  if (!profiler) VC_RETURN_IF_ERROR(Print(out, Header()));
   for (const int depth : options.depths) {
     VC_RETURN_IF_ERROR(sequences.SetDepth(depth));
     for (const Kind& kind : Kinds(options)) {
       const Row row = Time(sequences, kind.name, kind.n_rows, kind.logits, options.n_reps);
       results.push_back(RowObject(row, ceilings));
       if (!profiler) {
-        PrintRow(out, results.back());
+        VC_RETURN_IF_ERROR(Print(out, RowText(results.back())));
         continue;
       }
       const Breakdown breakdown =
           profiler->Measure(sequences, kind.n_rows, kind.logits, options.n_reps);
       results.back()["parts_ms"] = BreakdownObject(breakdown);
-      fmt::print(out, "\n{}, {}", kind.name, BreakdownTable(breakdown, depth, kind.n_rows));
-      std::fflush(out);
+      VC_RETURN_IF_ERROR(Print(
+          out, fmt::format("\n{}, {}", kind.name, BreakdownTable(breakdown, depth, kind.n_rows))));
     }
   }
   return results;
 }
 
-Result<int> BenchChecked(BenchOptions options) {
+Status BenchChecked(BenchOptions options) {
   if (options.json && *options.json != "-") VC_RETURN_IF_ERROR(CheckWritable(*options.json));
   std::sort(options.depths.begin(), options.depths.end());
   auto machine = BenchMachine::Load(options.machine);
@@ -155,10 +156,12 @@ Result<int> BenchChecked(BenchOptions options) {
   if (!sequences) return tl::unexpected(sequences.error());
 
   const Ceilings ceilings = MeasureCeilings(*machine);
-  fmt::print(TableFile(options),
-             "{}, {} {} threads; memory read {:.1f} GB/s, int8 matmul {:.0f} GMAC/s in cache\n",
-             options.machine.model, machine->kernels->name, machine->team->Size(),
-             ceilings.read_bytes_per_s / 1e9, ceilings.macs_per_s / 1e9);
+  VC_RETURN_IF_ERROR(
+      Print(TableFile(options),
+            fmt::format(
+                "{}, {} {} threads; memory read {:.1f} GB/s, int8 matmul {:.0f} GMAC/s in cache\n",
+                options.machine.model, machine->kernels->name, machine->team->Size(),
+                ceilings.read_bytes_per_s / 1e9, ceilings.macs_per_s / 1e9)));
   auto results = Measure(options, *machine, **sequences, ceilings);
   if (!results) return tl::unexpected(results.error());
   if (options.json) {
@@ -166,14 +169,14 @@ Result<int> BenchChecked(BenchOptions options) {
     report["read_gb_per_s"] = ceilings.read_bytes_per_s / 1e9;
     report["matmul_gmac_per_s"] = ceilings.macs_per_s / 1e9;
     report["results"] = std::move(*results);
-    VC_RETURN_IF_ERROR(WriteReport(*options.json, report.dump() + "\n"));
+    VC_RETURN_IF_ERROR(WriteReport(*options.json, DumpJson(report) + "\n"));
   }
-  return std::fflush(stdout) == 0 ? 0 : kExitBrokenPipe;
+  return {};
 }
 
 int Bench(const BenchOptions& options) {
-  const auto exit_code = BenchChecked(options);
-  return exit_code ? *exit_code : ReportError("bench", exit_code.error());
+  const Status status = BenchChecked(options);
+  return status ? 0 : ReportError("bench", status.error());
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "apps/flags.h"
 #include "apps/json_report.h"
 #include "apps/model_path.h"
+#include "apps/output_file.h"
 #include "apps/prompt.h"
 #include "apps/run_options.h"
 #include "apps/version.h"
@@ -65,14 +66,22 @@ Json ResultObject(const Acceptance& acceptance, const KnownAnswer& answer) {
       {"prefill_share", acceptance.compress_s / answer.PrefillSeconds()}};
 }
 
-void PrintRow(std::FILE* out, const Json& row) {
-  fmt::print(out, "{:<52} {:>5} {:>6} {:>8.1f} {:>6.1f}% {:>8.4f} {:>5.1f}% {:>8.2f} {:>6.1f}%\n",
-             row["compressor"].get<std::string>(), row["draft_len"].get<int>(),
-             row["rounds"].get<int>(), row["accepted"].get<double>(),
-             100 * row["agreement"].get<double>(), row["kl"].get<double>(),
-             100 * row["kept"].get<double>(), row["compress_s"].get<double>(),
-             100 * row["prefill_share"].get<double>());
-  std::fflush(out);
+std::string RowText(const Json& row) {
+  return fmt::format(
+      "{:<52} {:>5} {:>6} {:>8.1f} {:>6.1f}% {:>8.4f} {:>5.1f}% {:>8.2f} {:>6.1f}%\n",
+      row["compressor"].get<std::string>(), row["draft_len"].get<int>(), row["rounds"].get<int>(),
+      row["accepted"].get<double>(), 100 * row["agreement"].get<double>(), row["kl"].get<double>(),
+      100 * row["kept"].get<double>(), row["compress_s"].get<double>(),
+      100 * row["prefill_share"].get<double>());
+}
+
+std::string Header(const std::string& file, const KnownAnswer& answer) {
+  return fmt::format(
+      "{}: {} tokens, full KV {:.1f} MB, prefill {:.2f} s\n"
+      "{:<52} {:>5} {:>6} {:>8} {:>7} {:>8} {:>6} {:>8} {:>7}\n",
+      file, answer.PromptTokens(), static_cast<double>(answer.FullBytes()) / 1e6,
+      answer.PrefillSeconds(), "compressor", "draft", "rounds", "accepted", "agree", "KL", "kept",
+      "s", "prefill");
 }
 
 Result<Json> MeasureText(const AcceptanceOptions& options, const Bench& bench,
@@ -92,22 +101,19 @@ Result<Json> MeasureText(const AcceptanceOptions& options, const Bench& bench,
        .max_draft_len = *std::max_element(options.draft_lens.begin(), options.draft_lens.end())},
       *std::move(prompt));
   VC_RETURN_IF_ERROR(answer);
-  fmt::print(bench.table, "{}: {} tokens, full KV {:.1f} MB, prefill {:.2f} s\n", file,
-             (*answer)->PromptTokens(), static_cast<double>((*answer)->FullBytes()) / 1e6,
-             (*answer)->PrefillSeconds());
-  fmt::print(bench.table, "{:<52} {:>5} {:>6} {:>8} {:>7} {:>8} {:>6} {:>8} {:>7}\n", "compressor",
-             "draft", "rounds", "accepted", "agree", "KL", "kept", "s", "prefill");
+  VC_RETURN_IF_ERROR(Print(bench.table, Header(file, **answer)));
   Json results = Json::array();
   for (const std::string& compressor : compressors) {
     for (const int draft_len : options.draft_lens) {
       const auto acceptance = (*answer)->Measure(compressor, draft_len);
       VC_RETURN_IF_ERROR(acceptance);
       results.push_back(ResultObject(*acceptance, **answer));
-      PrintRow(bench.table, results.back());
+      VC_RETURN_IF_ERROR(Print(bench.table, RowText(results.back())));
     }
   }
   return Json{{"file", file},
               {"prompt_tokens", (*answer)->PromptTokens()},
+              {"answer_tokens", (*answer)->AnswerTokens()},
               {"prefill_s", (*answer)->PrefillSeconds()},
               {"kv_full_bytes", (*answer)->FullBytes()},
               {"results", std::move(results)}};
@@ -125,7 +131,7 @@ Json ReportObject(const AcceptanceOptions& options, const Bench& bench, Json tex
           {"texts", std::move(texts)}};
 }
 
-Result<int> BenchChecked(const AcceptanceOptions& options) {
+Status BenchChecked(const AcceptanceOptions& options) {
   if (options.files.empty()) {
     return MakeError(ErrorCode::kInvalidArgument, "give at least one text with -f FILE");
   }
@@ -157,14 +163,14 @@ Result<int> BenchChecked(const AcceptanceOptions& options) {
   }
   if (options.json) {
     const Json report = ReportObject(options, bench, std::move(texts));
-    VC_RETURN_IF_ERROR(WriteReport(*options.json, report.dump(1) + "\n"));
+    VC_RETURN_IF_ERROR(WriteReport(*options.json, DumpJson(report, 1) + "\n"));
   }
-  return std::fflush(stdout) == 0 ? 0 : kExitBrokenPipe;
+  return {};
 }
 
 int RunBench(const AcceptanceOptions& options) {
-  const auto exit_code = BenchChecked(options);
-  return exit_code ? *exit_code : ReportError("bench acceptance", exit_code.error());
+  const Status status = BenchChecked(options);
+  return status ? 0 : ReportError("bench acceptance", status.error());
 }
 
 }  // namespace
@@ -188,8 +194,8 @@ void AddBenchAcceptance(CLI::App& bench, Chosen& chosen) {
              {2, 16}, options->grid.bits);
   AddIntList(command, {"--draft-len", "N,...", "tokens drafted a round"}, {1, decode::kMaxDraftLen},
              options->draft_lens);
-  AddInt(command, {"-n,--predict", "N", "tokens of the answer that rounds cover"}, {1, kTokensMax},
-         options->n_predict);
+  AddInt(command, {"-n,--predict", "N", "tokens of the answer that rounds cover, if it is so long"},
+         {1, kTokensMax}, options->n_predict);
   AddOptionalText(command, {"--json", "FILE", "writes one JSON object; - to standard output"},
                   options->json);
   SetFooter(command,

@@ -13,8 +13,9 @@
 
 #include "apps/bench_answers.h"
 #include "apps/bench_breakdown.h"
-#include "apps/commands.h"
 #include "apps/flags.h"
+#include "apps/json_report.h"
+#include "apps/output_file.h"
 #include "apps/row_timing.h"
 
 namespace vericache::apps {
@@ -183,21 +184,18 @@ class BenchCommands {
   std::unique_ptr<BenchAnswers> answers_;
 };
 
-bool Say(const Json& object) {
-  fmt::print("{}\n", object.dump());
-  return std::fflush(stdout) == 0;
-}
+Status Say(const Json& object) { return Print(stdout, DumpJson(object) + "\n"); }
 
 }  // namespace
 
-int AnswerBenchCommands(BenchMachine& machine) {
+Status AnswerBenchCommands(BenchMachine& machine) {
   BenchCommands commands(machine);
-  if (!Say(DescribeMachine(machine))) return kExitBrokenPipe;
+  VC_RETURN_IF_ERROR(Say(DescribeMachine(machine)));
   for (std::string line; std::getline(std::cin, line);) {
     const auto answer = commands.Answer(line);
-    if (!Say(answer ? *answer : Json{{"error", answer.error().message}})) return kExitBrokenPipe;
+    VC_RETURN_IF_ERROR(Say(answer ? *answer : Json{{"error", answer.error().message}}));
   }
-  return 0;
+  return {};
 }
 
 }  // namespace vericache::apps

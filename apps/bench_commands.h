@@ -21,7 +21,7 @@
 
 namespace vericache::apps {
 
-// Answers until standard input ends. Returns the exit code.
-int AnswerBenchCommands(BenchMachine& machine);
+// Answers until standard input ends. Errors: those of WriteError.
+Status AnswerBenchCommands(BenchMachine& machine);
 
 }  // namespace vericache::apps

@@ -21,7 +21,7 @@ Result<std::string> TextOf(const toml::node& node, std::string_view key) {
 
 Status AddSetting(const std::string& command, std::string_view key, const toml::node& node,
                   std::vector<Setting>& settings) {
-  Setting setting{command, std::string(key), {}};
+  Setting setting{command, std::string(key), {}, static_cast<int>(node.source().begin.line)};
   const toml::array* array = node.as_array();
   if (array != nullptr && array->empty()) {
     return MakeError(ErrorCode::kInvalidArgument,
@@ -34,6 +34,19 @@ Status AddSetting(const std::string& command, std::string_view key, const toml::
     setting.values.push_back(*std::move(text));
   }
   settings.push_back(std::move(setting));
+  return {};
+}
+
+Status AddTable(const std::string& command, const toml::table& table,
+                std::vector<Setting>& settings) {
+  for (const auto& [key, node] : table) {
+    const toml::table* inner = node.as_table();
+    VC_RETURN_IF_ERROR(
+        inner == nullptr
+            ? AddSetting(command, key.str(), node, settings)
+            : AddTable(fmt::format("{}{}{}", command, command.empty() ? "" : " ", key.str()),
+                       *inner, settings));
+  }
   return {};
 }
 
@@ -57,16 +70,7 @@ Result<std::vector<Setting>> ParseConfig(std::string_view text) {
                      parsed.error().description());
   }
   std::vector<Setting> settings;
-  for (const auto& [key, node] : parsed.table()) {
-    const toml::table* table = node.as_table();
-    if (table == nullptr) {
-      VC_RETURN_IF_ERROR(AddSetting("", key.str(), node, settings));
-      continue;
-    }
-    for (const auto& [inner_key, inner] : *table) {
-      VC_RETURN_IF_ERROR(AddSetting(std::string(key.str()), inner_key.str(), inner, settings));
-    }
-  }
+  VC_RETURN_IF_ERROR(AddTable("", parsed.table(), settings));
   return settings;
 }
 

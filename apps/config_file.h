@@ -6,6 +6,8 @@
 //   model = "qwen2.5-coder-0.5b"
 //   temp = 0.2
 //   stop = ["\n\n", "###"]
+//   [bench.acceptance]
+//   draft-len = "8,16"
 //
 // Keys are the long names of options; what the command line gives comes first.
 #pragma once
@@ -19,9 +21,10 @@
 namespace vericache::apps {
 
 struct Setting {
-  std::string command;  // empty: every one that has the option
+  std::string command;  // "bench acceptance"; empty: every one that has the option
   std::string key;
   std::vector<std::string> values;  // as the command line would give them
+  int line = 0;
 };
 
 // $XDG_CONFIG_HOME/vericache/config.toml, or ~/.config/vericache/config.toml.

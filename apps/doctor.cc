@@ -13,6 +13,7 @@
 #include "apps/commands.h"
 #include "apps/flags.h"
 #include "apps/machine_speed.h"
+#include "apps/output_file.h"
 #include "apps/summary.h"
 #include "apps/version.h"
 #include "base/thread_team.h"
@@ -36,31 +37,33 @@ size_t MemoryBytes(const std::string& field) {
 
 int CoreCount() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u)); }
 
-void PrintMachine() {
-  fmt::print("vericache  {}, numerics revision {}\n", VersionLine(), kernels::kNumericsRevision);
-  fmt::print("cpu        {}\n", CpuName());
-  fmt::print("features   {}\n", fmt::join(CpuFeatures(), " "));
-  fmt::print("cores      {} for this process\n", CoreCount());
-  fmt::print("memory     {}, {} available\n", FormatBytes(MemoryBytes("MemTotal")),
-             FormatBytes(MemoryBytes("MemAvailable")));
+std::string MachineLines() {
+  return fmt::format(
+      "vericache  {}, numerics revision {}\n"
+      "cpu        {}\n"
+      "features   {}\n"
+      "cores      {} for this process\n"
+      "memory     {}, {} available\n",
+      VersionLine(), kernels::kNumericsRevision, CpuName(), fmt::join(CpuFeatures(), " "),
+      CoreCount(), FormatBytes(MemoryBytes("MemTotal")), FormatBytes(MemoryBytes("MemAvailable")));
 }
 
-void PrintSpeeds(const kernels::KernelTable& kernels) {
+std::string SpeedLines(const kernels::KernelTable& kernels) {
   ThreadTeam one(1);
   ThreadTeam all(CoreCount());
-  fmt::print("memory     read {:.1f} GB/s with 1 thread, {:.1f} GB/s with {}\n",
-             MeasureReadBandwidth(one) / 1e9, MeasureReadBandwidth(all) / 1e9, all.Size());
-  fmt::print(
+  return fmt::format(
+      "memory     read {:.1f} GB/s with 1 thread, {:.1f} GB/s with {}\n"
       "matmul     {:.0f} GMAC/s with 1 thread, {:.0f} GMAC/s with {} (int8, {}, 64 rows, weights "
       "cached)\n",
+      MeasureReadBandwidth(one) / 1e9, MeasureReadBandwidth(all) / 1e9, all.Size(),
       MeasureMatmulRate(kernels, one) / 1e9, MeasureMatmulRate(kernels, all) / 1e9, all.Size(),
       kernels.name);
 }
 
-// One line per path, with its self-test where it runs. Returns false if a path gave other bits than
-// the definition.
-bool PrintPaths() {
-  bool is_good = true;
+// One line per path, with its self-test where it runs. is_good: false if a path gave other bits
+// than the definition.
+std::string PathLines(bool& is_good) {
+  std::string lines;
   for (const KernelPath& path : CompiledPaths()) {
     const auto kernels = kernels::SelectKernels(path.name);
     std::string verdict = "compiled, untested: this CPU lacks its instructions";
@@ -69,21 +72,29 @@ bool PrintPaths() {
       verdict = status ? "self-test passed" : "self-test FAILED: " + status.error().message;
       is_good = is_good && status.has_value();
     }
-    fmt::print("path       {:<11} {}\n", path.name, verdict);
+    lines += fmt::format("path       {:<11} {}\n", path.name, verdict);
   }
-  return is_good;
+  return lines;
+}
+
+// Each part is shown as it is known.
+Result<int> Examine() {
+  const auto kernels = kernels::SelectKernels("auto");
+  VC_RETURN_IF_ERROR(kernels);
+  VC_RETURN_IF_ERROR(Print(stdout, MachineLines()));
+  bool is_good = true;
+  VC_RETURN_IF_ERROR(Print(stdout, PathLines(is_good)));
+  VC_RETURN_IF_ERROR(Print(stdout, SpeedLines(**kernels)));
+  VC_RETURN_IF_ERROR(
+      Print(stdout,
+            fmt::format("settings   -t {} --isa {} --fast-kv {}G\n", CoreCount(), (*kernels)->name,
+                        std::max<size_t>(1, MemoryBytes("MemAvailable") / 2 >> 30))));
+  return is_good ? 0 : kExitFailure;
 }
 
 int Doctor() {
-  const auto kernels = kernels::SelectKernels("auto");
-  if (!kernels) return ReportError("doctor", kernels.error());
-  PrintMachine();
-  const bool is_good = PrintPaths();
-  PrintSpeeds(**kernels);
-  fmt::print("settings   -t {} --isa {} --fast-kv {}G\n", CoreCount(), (*kernels)->name,
-             std::max<size_t>(1, MemoryBytes("MemAvailable") / 2 >> 30));
-  if (std::fflush(stdout) != 0) return kExitBrokenPipe;
-  return is_good ? 0 : kExitFailure;
+  const auto exit_code = Examine();
+  return exit_code ? *exit_code : ReportError("doctor", exit_code.error());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "apps/flags.h"
 #include "apps/json_report.h"
 #include "apps/measures.h"
+#include "apps/output_file.h"
 #include "apps/progress.h"
 #include "apps/prompt.h"
 #include "apps/request_names.h"
@@ -34,14 +36,15 @@ struct DriftOptions {
   std::vector<std::string> compressors;
 };
 
-double Mean(const std::vector<double>& values) {
+double Mean(std::span<const double> values) {
   if (values.empty()) return 0;
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 // The smallest value that a share of the values does not pass.
-double Quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
+double Quantile(std::span<const double> given, double share) {
+  if (given.empty()) return 0;
+  std::vector<double> values(given.begin(), given.end());
   std::sort(values.begin(), values.end());
   const auto rank = static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
   return values[rank];
@@ -68,8 +71,8 @@ std::string Table(const Drift& drift) {
         "{:<{}} {:>4.0f} % {:>9.5f} {:>9.5f} {:>9.5f} {:>5.1f} % {:>10} {:>13}\n",
         method.compressor, width,
         100 * Share(static_cast<int64_t>(method.kv_bytes), static_cast<int64_t>(drift.kv_bytes)),
-        Mean(method.kl), Quantile(method.kl, 0.9), Quantile(method.kl, 1),
-        100 * method.TopAgreement(),
+        Mean(method.ComparedKl()), Quantile(method.ComparedKl(), 0.9),
+        Quantile(method.ComparedKl(), 1), 100 * method.TopAgreement(),
         method.first_difference ? fmt::format("token {}", *method.first_difference) : "none",
         fmt::format("{} ({:.0f} %)", method.edit_distance,
                     100 * Share(method.edit_distance, LongerText(drift, method))));
@@ -86,9 +89,9 @@ Json IdsOf(const std::vector<TokenId>& tokens) {
 Json MethodObject(const Drift& drift, const MethodDrift& method) {
   return {{"compressor", method.compressor},
           {"kv_bytes", method.kv_bytes},
-          {"kl_mean", Mean(method.kl)},
-          {"kl_p90", Quantile(method.kl, 0.9)},
-          {"kl_max", Quantile(method.kl, 1)},
+          {"kl_mean", Mean(method.ComparedKl())},
+          {"kl_p90", Quantile(method.ComparedKl(), 0.9)},
+          {"kl_max", Quantile(method.ComparedKl(), 1)},
           {"kl", method.kl},
           {"top_agreement", method.TopAgreement()},
           {"top_same", method.is_top_same},
@@ -117,7 +120,7 @@ std::string Report(const DriftOptions& options, const BareModel& bare,
                          {"finish_reason", FinishReasonName(drift.reason)},
                          {"kv_bytes", drift.kv_bytes}}},
                        {"methods", std::move(methods)}};
-  return report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return DumpJson(report) + "\n";
 }
 
 // The full answer's request, checked.
@@ -136,7 +139,7 @@ Result<decode::Request> FullRequest(const DriftOptions& options, const BareModel
   return request;
 }
 
-Result<int> DriftChecked(const DriftOptions& options) {
+Status DriftChecked(const DriftOptions& options) {
   std::vector<std::string> compressors = options.compressors;
   if (compressors.empty()) compressors.push_back(options.run.compressor);
   for (const std::string& spec : compressors) {
@@ -157,19 +160,19 @@ Result<int> DriftChecked(const DriftOptions& options) {
                                   [&progress](int n_done) { progress.Show(n_done); });
   progress.Clear();
   VC_RETURN_IF_ERROR(drift);
-  fmt::print(is_quiet ? stderr : stdout,
-             "prompt {} tokens; full answer {} tokens, ended by {}; full KV {}\n\n{}",
-             request->prompt.size(), drift->tokens.size(), FinishReasonName(drift->reason),
-             FormatBytes(drift->kv_bytes), Table(*drift));
   if (options.run.json) {
     VC_RETURN_IF_ERROR(WriteReport(*options.run.json, Report(options, *bare, *request, *drift)));
   }
-  return std::fflush(stdout) == 0 ? 0 : kExitBrokenPipe;
+  return Print(
+      is_quiet ? stderr : stdout,
+      fmt::format("prompt {} tokens; full answer {} tokens, ended by {}; full KV {}\n\n{}",
+                  request->prompt.size(), drift->tokens.size(), FinishReasonName(drift->reason),
+                  FormatBytes(drift->kv_bytes), Table(*drift)));
 }
 
 int RunDrift(const DriftOptions& options) {
-  const auto exit_code = DriftChecked(options);
-  return exit_code ? *exit_code : ReportError("drift", exit_code.error());
+  const Status status = DriftChecked(options);
+  return status ? 0 : ReportError("drift", status.error());
 }
 
 }  // namespace
@@ -199,9 +202,9 @@ void AddDrift(CLI::App& app, Chosen& chosen) {
       command,
       "KL: of the lossy distribution from the full one at each step, in nats, both behind the "
       "tokens of the\nfull answer, so that every compressor is asked the same; top-1: steps "
-      "where both have the same likeliest\ntoken. First difference (of tokens) and edit "
-      "distance (of characters) compare the answers as a user\nwould read them. KV: of the "
-      "full KV, at the end.");
+      "where both have the same likeliest\ntoken. Both leave out the first step, which the full "
+      "KV gives to all. First difference (of tokens) and\nedit distance (of characters) compare "
+      "the answers as a user would read them. KV: of the full KV, at\nthe end.");
 }
 
 }  // namespace vericache::apps

@@ -108,10 +108,14 @@ Status AnswerLossily(Stage& stage, const decode::Request& request, const Drift& 
 
 }  // namespace
 
+std::span<const double> MethodDrift::ComparedKl() const {
+  return std::span(kl).subspan(kl.empty() ? 0 : 1);
+}
+
 double MethodDrift::TopAgreement() const {
-  if (is_top_same.empty()) return 1;
-  return static_cast<double>(std::count(is_top_same.begin(), is_top_same.end(), true)) /
-         static_cast<double>(is_top_same.size());
+  if (is_top_same.size() < 2) return 1;
+  return static_cast<double>(std::count(is_top_same.begin() + 1, is_top_same.end(), true)) /
+         static_cast<double>(is_top_same.size() - 1);
 }
 
 Result<Drift> MeasureDrift(const BareModel& bare, const decode::Request& request,

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,9 @@ struct MethodDrift {
   int64_t edit_distance = 0;            // of the texts, in characters
   size_t kv_bytes = 0;                  // of the compressed KV, at the end
 
-  double TopAgreement() const;  // share of the steps
+  // Figures are of the steps behind the first, which is the same by construction.
+  std::span<const double> ComparedKl() const;
+  double TopAgreement() const;  // share of them; 1 if there are none
 };
 
 struct Drift {

@@ -7,11 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <iterator>
-#include <memory>
 #include <utility>
-
-#include "apps/config_file.h"
 
 namespace vericache::apps {
 namespace {
@@ -46,44 +42,51 @@ CommandInfo Describe(const CLI::App& app, const std::string& name) {
   return info;
 }
 
-// Our reader in the place of CLI11's, which takes a # in quotes for a comment.
-class ConfigReader final : public CLI::Config {
- public:
-  explicit ConfigReader(const CLI::App& app) : app_(app) {}
-
-  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    const std::string text(std::istreambuf_iterator<char>(input), {});
-    const auto settings = ParseConfig(text);
-    if (!settings) throw CLI::ConfigError(settings.error().message);
-    std::vector<CLI::ConfigItem> of_command;
-    std::vector<CLI::ConfigItem> for_all;  // behind: the first value of an option counts
-    for (const Setting& setting : *settings) {
-      const std::vector<std::string> commands =
-          setting.command.empty() ? CommandsWith(setting.key) : std::vector{setting.command};
-      if (commands.empty()) throw CLI::ConfigError::Extras(setting.key);
-      for (const std::string& command : commands) {
-        CLI::ConfigItem& item = (setting.command.empty() ? for_all : of_command).emplace_back();
-        item.parents = {command};
-        item.name = setting.key;
-        item.inputs = setting.values;
-      }
-    }
-    of_command.insert(of_command.end(), for_all.begin(), for_all.end());
-    return of_command;
+// All commands under `app`, by the names that call them: "bench", "bench acceptance".
+template <typename App>
+void ListCommands(App& app, const std::string& before,
+                  std::vector<std::pair<std::string, App*>>& commands) {
+  for (App* command : app.get_subcommands({})) {
+    const std::string name = before + command->get_name();
+    commands.emplace_back(name, command);
+    ListCommands(*command, name + " ", commands);
   }
-  std::string to_config(const CLI::App*, bool, bool, std::string) const override { return ""; }
+}
 
- private:
-  std::vector<std::string> CommandsWith(const std::string& key) const {
-    std::vector<std::string> names;
-    for (const CLI::App* command : app_.get_subcommands({})) {
-      if (command->get_option_no_throw("--" + key) != nullptr) names.push_back(command->get_name());
-    }
-    return names;
+template <typename App>
+std::vector<std::pair<std::string, App*>> ListCommands(App& app) {
+  std::vector<std::pair<std::string, App*>> commands;
+  ListCommands(app, "", commands);
+  return commands;
+}
+
+// The option that a key of the file names; nullptr if the command has none that a file may set.
+CLI::Option* OptionOf(CLI::App& command, const std::string& key) {
+  CLI::Option* option = command.get_option_no_throw("--" + key);
+  if (option == nullptr && key.size() == 1) option = command.get_option_no_throw("-" + key);
+  return option != nullptr && option->get_configurable() ? option : nullptr;
+}
+
+// CLI11 says what is wrong with a value by throwing.
+Status SetOption(CLI::Option& option, const Setting& setting) {
+  if (setting.values.size() > 1 &&
+      option.get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll) {
+    return MakeError(ErrorCode::kInvalidArgument, "line {}: '{}' takes one value, not {}",
+                     setting.line, setting.key, setting.values.size());
   }
-
-  const CLI::App& app_;
-};
+  if (!option.empty()) return {};  // what came first counts
+  try {
+    if (option.get_expected_min() == 0) {
+      option.add_result(option.get_flag_value(setting.key, setting.values.front()));
+    } else {
+      option.add_result(setting.values);
+    }
+    option.run_callback();
+  } catch (const CLI::Error& error) {
+    return MakeError(ErrorCode::kInvalidArgument, "line {}: {}", setting.line, error.what());
+  }
+  return {};
+}
 
 std::string LongName(const Flag& flag) { return flag.names.substr(flag.names.rfind(',') + 1); }
 
@@ -150,8 +153,8 @@ std::optional<size_t> ParseBytes(std::string_view text) {
 
 std::vector<CommandInfo> DescribeCommands(const CLI::App& app) {
   std::vector<CommandInfo> commands = {Describe(app, "")};
-  for (const CLI::App* command : app.get_subcommands({})) {
-    commands.push_back(Describe(*command, command->get_name()));
+  for (const auto& [name, command] : ListCommands(app)) {
+    commands.push_back(Describe(*command, name));
   }
   return commands;
 }
@@ -161,21 +164,39 @@ Result<std::string> HelpText(const CLI::App& app, const std::string& command) {
     return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
   }
   std::vector<std::string> names;
-  for (const CLI::App* known : app.get_subcommands({})) {
-    if (known->get_name() == command) return known->help(app.get_name());
-    names.push_back(known->get_name());
+  for (const auto& [name, known] : ListCommands(app)) {
+    if (name == command) {
+      const size_t before = name.rfind(' ');
+      return known->help(before == std::string::npos
+                             ? app.get_name()
+                             : app.get_name() + " " + name.substr(0, before));
+    }
+    names.push_back(name);
   }
   return MakeError(ErrorCode::kInvalidArgument, "there is no command '{}'; there are {}", command,
                    fmt::join(names, ", "));
 }
 
-void AddConfig(CLI::App& app, const std::string& default_path) {
-  app.set_config("--config", default_path,
-                 "a TOML file that holds defaults: a table for each command, or keys for all of "
-                 "them (default: ~/.config/vericache/config.toml)")
-      ->option_text("FILE");
-  app.config_formatter(std::make_shared<ConfigReader>(app));
-  app.allow_config_extras(CLI::config_extras_mode::error);
+Status ApplySettings(CLI::App& app, const std::vector<Setting>& settings) {
+  for (const bool is_for_all : {false, true}) {  // a command's own come first
+    for (const Setting& setting : settings) {
+      if (setting.command.empty() != is_for_all) continue;
+      bool is_known = false;
+      for (const auto& [name, command] : ListCommands(app)) {
+        if (!is_for_all && name != setting.command) continue;
+        CLI::Option* option = OptionOf(*command, setting.key);
+        if (option == nullptr) continue;
+        is_known = true;
+        VC_RETURN_IF_ERROR(SetOption(*option, setting));
+      }
+      if (is_known) continue;
+      std::string place = is_for_all ? "" : setting.command + ".";  // as the file has it
+      std::replace(place.begin(), place.end(), ' ', '.');
+      return MakeError(ErrorCode::kInvalidArgument, "line {}: '{}{}' is no option of a command",
+                       setting.line, place, setting.key);
+    }
+  }
+  return {};
 }
 
 CLI::App& AddCommand(CLI::App& app, const char* name, const char* help,
@@ -195,8 +216,8 @@ void AddRequired(CLI::App& app, const char* name, const char* help, std::string&
   app.add_option(name, value, help)->required()->option_text(" ");
 }
 
-void AddPositional(CLI::App& app, const char* name, const char* help, std::string& value) {
-  app.add_option(name, value, help)->option_text(" ");
+void AddWords(CLI::App& app, const char* name, const char* help, std::vector<std::string>& words) {
+  app.add_option(name, words, help)->option_text(" ");
 }
 
 void AddText(CLI::App& app, const Flag& flag, std::string& value) {

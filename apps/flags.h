@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/config_file.h"
 #include "base/result.h"
 
 namespace CLI {
@@ -49,18 +50,19 @@ struct FlagInfo {
   std::vector<std::string> choices;  // of its value, if they are few
 };
 struct CommandInfo {
-  std::string name;  // empty: the binary itself
+  std::string name;  // "bench acceptance"; empty: the binary itself
   std::string help;
   std::string footer;
   std::vector<FlagInfo> flags;  // in the order of the help
 };
-// The binary, then its commands.
+// The binary, then its commands, each followed by commands of its own.
 std::vector<CommandInfo> DescribeCommands(const CLI::App& app);
 // What --help prints; of the binary for "". Errors: kInvalidArgument for a command unknown.
 Result<std::string> HelpText(const CLI::App& app, const std::string& command);
 
-// --config FILE: values for options that the command line does not give (apps/config_file.h).
-void AddConfig(CLI::App& app, const std::string& default_path);
+// Gives options the values of a file of defaults, but for those that the command line has given: to
+// be called once it has been read. Errors: kInvalidArgument with the line.
+Status ApplySettings(CLI::App& app, const std::vector<Setting>& settings);
 
 // Text at the end of the help.
 void SetFooter(CLI::App& app, const char* text);
@@ -68,8 +70,8 @@ void SetFooter(CLI::App& app, const char* text);
 void AddSwitch(CLI::App& app, const char* name, const char* help, bool& value);
 // An argument without a name, which must be given.
 void AddRequired(CLI::App& app, const char* name, const char* help, std::string& value);
-// The same, but it may be left out.
-void AddPositional(CLI::App& app, const char* name, const char* help, std::string& value);
+// Any number of them, or none.
+void AddWords(CLI::App& app, const char* name, const char* help, std::vector<std::string>& words);
 
 // Each adds an option to `app` that writes `value`; the default shown is the value it has now.
 // Given twice, the last one counts, as in llama.cpp.

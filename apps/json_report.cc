@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "apps/output_file.h"
 #include "apps/request_names.h"
 #include "apps/sampling_json.h"
 #include "kernels/numerics.h"
@@ -63,6 +64,10 @@ Json CompareObject(const Comparison& comparison) {
 
 }  // namespace
 
+std::string DumpJson(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string JsonReport(const RunReport& report) {
   const decode::Request& request = report.request;
   const Generation& generation = report.generation;
@@ -99,8 +104,7 @@ std::string JsonReport(const RunReport& report) {
     object["tool_calls"] = ToolCalls(report.parsed->tool_calls);
   }
   if (report.comparison != nullptr) object["compare"] = CompareObject(*report.comparison);
-  // Text is valid UTF-8 by the engine's promise; a broken promise must not throw.
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return DumpJson(object) + "\n";
 }
 
 Status CheckWritable(const std::string& path) {
@@ -113,15 +117,12 @@ Status CheckWritable(const std::string& path) {
 }
 
 Status WriteReport(const std::string& path_or_dash, const std::string& json) {
-  const bool is_stdout = path_or_dash == "-";
-  std::FILE* file = is_stdout ? stdout : std::fopen(path_or_dash.c_str(), "wb");
+  if (path_or_dash == "-") return Print(stdout, json);
+  std::FILE* file = std::fopen(path_or_dash.c_str(), "wb");
   bool is_good = file != nullptr && std::fwrite(json.data(), 1, json.size(), file) == json.size();
-  if (file != nullptr)
-    is_good = (is_stdout ? std::fflush(file) : std::fclose(file)) == 0 && is_good;
+  if (file != nullptr) is_good = std::fclose(file) == 0 && is_good;
   if (is_good) return {};
-  if (errno == EPIPE) return MakeError(ErrorCode::kCancelled, "the reader of the output went away");
-  return MakeError(ErrorCode::kNotFound, "cannot write '{}': {}", path_or_dash,
-                   std::strerror(errno));
+  return tl::unexpected(WriteError("'" + path_or_dash + "'", errno));
 }
 
 }  // namespace vericache::apps

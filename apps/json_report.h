@@ -2,6 +2,7 @@
 // on them.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -29,12 +30,16 @@ struct RunReport {
   const model::ParsedAnswer* parsed = nullptr;  // with --tools
 };
 
+// The text of any JSON. Bytes that are no UTF-8, as names of files may hold, are replaced: dump()
+// would throw. indent: as dump() takes it.
+std::string DumpJson(const nlohmann::ordered_json& json, int indent = -1);
+
 // One line of JSON, ending in a newline.
 std::string JsonReport(const RunReport& report);
 
 // Errors: kNotFound with the reason if the file cannot be written.
 Status CheckWritable(const std::string& path);
-// Errors: as above; kCancelled if standard output is a pipe that nobody reads any more.
+// Errors: those of WriteError.
 Status WriteReport(const std::string& path_or_dash, const std::string& json);
 
 }  // namespace vericache::apps

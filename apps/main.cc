@@ -9,14 +9,19 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "apps/commands.h"
 #include "apps/config_file.h"
 #include "apps/flags.h"
+#include "apps/output_file.h"
 #include "apps/tell.h"
+#include "apps/text_file.h"
 #include "apps/version.h"
 
 namespace vericache::apps {
@@ -29,16 +34,6 @@ std::string Sentence(const CLI::ParseError& error, const std::string& command) {
     const std::string what = error.what();
     return fmt::format("unknown argument{}; {}", what.substr(what.rfind(": ") + 1), see);
   }
-  if (dynamic_cast<const CLI::ConfigError*>(&error) != nullptr) {
-    const std::string what = error.what();
-    const std::string unknown = "INI was not able to parse ";
-    return what.starts_with(unknown)
-               ? fmt::format("'{}' is no option of a command; {}", what.substr(unknown.size()), see)
-               : what;
-  }
-  if (dynamic_cast<const CLI::FileError*>(&error) != nullptr) {
-    return fmt::format("cannot read {}", error.what());
-  }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     const std::string what = error.what();
     return fmt::format("{} needs a value; {}", what.substr(0, what.find(':')), see);
@@ -49,13 +44,42 @@ std::string Sentence(const CLI::ParseError& error, const std::string& command) {
 // The deepest command named on the line, for messages.
 std::string CommandName(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
-  return chosen.empty() ? "vericache" : "vericache " + chosen.front()->get_name();
+  return chosen.empty() ? app.get_name() : app.get_name() + " " + CommandName(*chosen.front());
 }
 
 std::vector<std::string> CommandNames(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   return names;
+}
+
+const Flag kConfigFlag = {
+    "--config", "FILE",
+    "a TOML file that holds defaults: a table for each command, or keys for all of them (default: "
+    "~/.config/vericache/config.toml)"};
+
+// Takes the user's defaults: of the file that was named, or of his own where there is one.
+Status TakeDefaults(CLI::App& app, const std::optional<std::string>& named) {
+  const std::string path = named.value_or(ConfigPath());
+  std::error_code unknown;  // a file that cannot be looked at is there, and cannot be read
+  if (!named &&
+      std::filesystem::status(path, unknown).type() == std::filesystem::file_type::not_found) {
+    return {};
+  }
+  const auto text = ReadTextFile(path);
+  VC_RETURN_IF_ERROR(text);
+  const auto settings = ParseConfig(*text);
+  const Status status = settings ? ApplySettings(app, *settings) : tl::unexpected(settings.error());
+  if (status) return {};
+  return MakeError(status.error().code, "'{}': {}", path, status.error().message);
+}
+
+int Show(const std::string& text) {
+  const Status status = Print(stdout, text);
+  if (status) return 0;
+  if (status.error().code == ErrorCode::kCancelled) return kExitBrokenPipe;
+  Tell("vericache: {}\n", status.error().message);
+  return kExitFailure;
 }
 
 int Main(int argc, char** argv) {
@@ -72,26 +96,27 @@ int Main(int argc, char** argv) {
   for (const auto add :
        {AddRun, AddVerify, AddDrift, AddPerplexity, AddBench, AddDoctor, AddInspect, AddHelp})
     add(app, command);
-  AddConfig(app, ConfigPath());
+  std::optional<std::string> config;
+  AddOptionalText(app, kConfigFlag, config);
   app.require_subcommand(0, 1);
   app.footer("vericache COMMAND --help explains a command.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return 0;
+    return Show(app.help());
   } catch (const CLI::ParseError& error) {
     const std::string name = CommandName(app);
     Tell("{}: {}\n", name, Sentence(error, name));
     return kExitUsage;
   }
-  if (wants_version) {
-    std::fputs(VersionText().c_str(), stdout);
-    return 0;
-  }
+  if (wants_version) return Show(VersionText());
   if (!command) {
     Tell("vericache: no command given; there are {}; vericache --help says more\n",
          fmt::join(CommandNames(app), ", "));
+    return kExitUsage;
+  }
+  if (const Status taken = TakeDefaults(app, config); !taken) {
+    Tell("{}: {}\n", CommandName(app), taken.error().message);
     return kExitUsage;
   }
   return command();

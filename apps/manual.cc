@@ -82,7 +82,9 @@ std::string ValueCases(const CommandInfo& command) {
   for (const FlagInfo& flag : command.flags) {
     if (flag.names.empty() || flag.value.empty()) continue;
     std::vector<std::string> patterns;
-    for (const std::string& name : flag.names) patterns.push_back(command.name + ":" + name);
+    for (const std::string& name : flag.names) {
+      patterns.push_back(fmt::format("\"{}:{}\"", command.name, name));
+    }
     const std::string action = !flag.choices.empty()
                                    ? fmt::format("words=\"{}\"", fmt::join(flag.choices, " "))
                                : NamesFile(flag) ? "files=1"
@@ -95,6 +97,19 @@ std::string ValueCases(const CommandInfo& command) {
 bool TakesFile(const CommandInfo& command) {
   return std::any_of(command.flags.begin(), command.flags.end(),
                      [](const FlagInfo& flag) { return flag.names.empty() && NamesFile(flag); });
+}
+
+// The last word of each command that is called behind `name`.
+std::vector<std::string> CommandsBehind(const std::string& name,
+                                        const std::vector<CommandInfo>& commands) {
+  const std::string before = name.empty() ? "" : name + " ";
+  std::vector<std::string> words;
+  for (const CommandInfo& command : commands) {
+    if (command.name.size() <= before.size() || !command.name.starts_with(before)) continue;
+    const std::string word = command.name.substr(before.size());
+    if (word.find(' ') == std::string::npos) words.push_back(word);
+  }
+  return words;
 }
 
 }  // namespace
@@ -118,11 +133,11 @@ std::string BashCompletion(const std::vector<CommandInfo>& commands) {
   std::string values;
   std::string flags;
   for (const CommandInfo& command : commands) {
-    if (!command.name.empty()) names.push_back(command.name);
+    if (!command.name.empty()) names.push_back(fmt::format("\"{}\"", command.name));
     values += ValueCases(command);
   }
   for (const CommandInfo& command : commands) {
-    std::vector<std::string> words = command.name.empty() ? names : std::vector<std::string>();
+    std::vector<std::string> words = CommandsBehind(command.name, commands);
     const std::vector<std::string> its_flags = FlagNames(command);
     words.insert(words.end(), its_flags.begin(), its_flags.end());
     flags += fmt::format("    \"{}\") words=\"{}\"{} ;;\n", command.name, fmt::join(words, " "),
@@ -131,9 +146,10 @@ std::string BashCompletion(const std::vector<CommandInfo>& commands) {
   return fmt::format(
       "# bash completion of vericache; source <(vericache help --completion bash)\n"
       "_vericache() {{\n"
-      "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" command= words= files= word\n"
+      "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" command= words= files= word called\n"
       "  for word in \"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\"; do\n"
-      "    case \"$word\" in {}) command=\"$word\"; break ;; esac\n"
+      "    called=\"${{command:+$command }}$word\"\n"
+      "    case \"$called\" in {}) command=\"$called\" ;; esac\n"
       "  done\n"
       "  COMPREPLY=()\n"
       "  case \"$command:${{COMP_WORDS[COMP_CWORD-1]}}\" in\n{}  esac\n"

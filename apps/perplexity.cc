@@ -20,6 +20,7 @@
 #include "apps/flags.h"
 #include "apps/json_report.h"
 #include "apps/measures.h"
+#include "apps/output_file.h"
 #include "apps/progress.h"
 #include "apps/prompt.h"
 #include "apps/run_options.h"
@@ -117,7 +118,7 @@ Result<Score> ScoreText(const PerplexityOptions& options, const BareModel& bare)
   return score;
 }
 
-Result<int> PerplexityChecked(const PerplexityOptions& options) {
+Status PerplexityChecked(const PerplexityOptions& options) {
   if (options.run.json && *options.run.json != "-") {
     VC_RETURN_IF_ERROR(CheckWritable(*options.run.json));
   }
@@ -127,11 +128,6 @@ Result<int> PerplexityChecked(const PerplexityOptions& options) {
   VC_RETURN_IF_ERROR(score);
   const double perplexity = std::exp(score->nll.Mean());
   const double error = perplexity * score->nll.Error();  // to first order
-  fmt::print(options.run.json == "-" ? stderr : stdout,
-             "perplexity {:.4f} ± {:.4f}\nnll        {:.5f} ± {:.5f} per token\n"
-             "scored     {} tokens in {} chunks of {}, {:.2f} s\n",
-             perplexity, error, score->nll.Mean(), score->nll.Error(), score->nll.Count(),
-             score->n_chunks, options.n_context, score->seconds);
   if (options.run.json) {
     const nlohmann::ordered_json report = {{"model", options.run.machine.model},
                                            {"fingerprint", bare->model->Fingerprint()},
@@ -146,14 +142,18 @@ Result<int> PerplexityChecked(const PerplexityOptions& options) {
                                            {"perplexity", perplexity},
                                            {"perplexity_error", error},
                                            {"seconds", score->seconds}};
-    VC_RETURN_IF_ERROR(WriteReport(*options.run.json, report.dump() + "\n"));
+    VC_RETURN_IF_ERROR(WriteReport(*options.run.json, DumpJson(report) + "\n"));
   }
-  return std::fflush(stdout) == 0 ? 0 : kExitBrokenPipe;
+  return Print(options.run.json == "-" ? stderr : stdout,
+               fmt::format("perplexity {:.4f} ± {:.4f}\nnll        {:.5f} ± {:.5f} per token\n"
+                           "scored     {} tokens in {} chunks of {}, {:.2f} s\n",
+                           perplexity, error, score->nll.Mean(), score->nll.Error(),
+                           score->nll.Count(), score->n_chunks, options.n_context, score->seconds));
 }
 
 int Perplexity(const PerplexityOptions& options) {
-  const auto exit_code = PerplexityChecked(options);
-  return exit_code ? *exit_code : ReportError("perplexity", exit_code.error());
+  const Status status = PerplexityChecked(options);
+  return status ? 0 : ReportError("perplexity", status.error());
 }
 
 }  // namespace

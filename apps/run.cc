@@ -163,7 +163,8 @@ Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interru
   VC_RETURN_IF_ERROR(logged);
   VC_RETURN_IF_ERROR(cached);
   if (interrupts.WasInterrupted()) return kExitInterrupted;
-  return answer.HasFailed() ? kExitBrokenPipe : 0;
+  VC_RETURN_IF_ERROR(answer.GetStatus());
+  return 0;
 }
 
 // Asked for, or nobody has asked anything yet and somebody can.

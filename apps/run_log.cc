@@ -10,6 +10,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "apps/json_report.h"
 #include "apps/measures.h"
 #include "apps/request_names.h"
 #include "apps/sampling_json.h"
@@ -26,13 +27,8 @@ constexpr int kVersion = 1;
 constexpr const char* kVersionKey = "vericache_log";
 constexpr const char* kChecksumKey = "checksum";
 
-// Text is valid UTF-8 by the engine's promise; a broken promise must not throw.
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string Checksum(const Json& object) {
-  const std::string text = Dump(object);
+  const std::string text = DumpJson(object);
   return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
 }
 
@@ -47,7 +43,7 @@ Result<std::vector<TokenId>> IdsFromJson(const Json& ids) {
   std::vector<TokenId> tokens;
   for (const Json& id : ids) {
     if (!id.is_number_integer() || id < 0 || id > std::numeric_limits<int32_t>::max()) {
-      return MakeError(ErrorCode::kDataLoss, "{} is no token", Dump(id));
+      return MakeError(ErrorCode::kDataLoss, "{} is no token", DumpJson(id));
     }
     tokens.emplace_back(id.get<int32_t>());
   }
@@ -135,7 +131,7 @@ std::string WriteRunLog(const RunLog& log) {
   object[kChecksumKey] = Checksum(object);
   std::string text;
   for (const auto& [key, value] : object.items()) {
-    text += fmt::format("{}{}: {}", text.empty() ? "{\n" : ",\n", Dump(key), Dump(value));
+    text += fmt::format("{}{}: {}", text.empty() ? "{\n" : ",\n", DumpJson(key), DumpJson(value));
   }
   return text + "\n}\n";
 }
@@ -155,14 +151,14 @@ Result<RunLog> ReadRunLog(std::string_view text, std::string_view name) {
   }
   if (object[kVersionKey] != kVersion) {
     return MakeError(ErrorCode::kUnsupported, "{} is a log of version {}; this build reads {}",
-                     name, Dump(object[kVersionKey]), kVersion);
+                     name, DumpJson(object[kVersionKey]), kVersion);
   }
   const Json checksum = object.value(kChecksumKey, Json(nullptr));
   object.erase(kChecksumKey);
   if (checksum != Checksum(object)) {
     return MakeError(ErrorCode::kDataLoss,
                      "{} is damaged: its checksum is {}, that of its content {}", name,
-                     Dump(checksum), Checksum(object));
+                     DumpJson(checksum), Checksum(object));
   }
   try {
     auto log = FromJson(object);

@@ -12,6 +12,7 @@
 #include "apps/generation.h"
 #include "apps/interrupts.h"
 #include "apps/model_path.h"
+#include "apps/output_file.h"
 #include "apps/progress.h"
 #include "apps/request_names.h"
 #include "apps/run_log.h"
@@ -107,10 +108,12 @@ std::string Sentence(const RunLog& log, const Generation& replay, const Verdict&
         "from; please report this with the output of vericache --version\n",
         log.tokens.size());
   }
-  return fmt::format("identical: {} tokens{}, ended by {}; computed again in {:.2f} s, {} passes\n",
-                     log.tokens.size(), log.logits_hash ? " and the bits of their logits" : "",
-                     FinishReasonName(log.reason), replay.stats.prefill_s + replay.stats.decode_s,
-                     replay.stats.rounds + 1);
+  return fmt::format(
+      "identical: {} tokens{}, ended by {}; computed again in {:.2f} s: the prompt, then {} "
+      "passes over drafted tokens\n",
+      log.tokens.size(), log.logits_hash ? " and the bits of their logits" : "",
+      FinishReasonName(log.reason), replay.stats.prefill_s + replay.stats.decode_s,
+      replay.stats.rounds);
 }
 
 Result<int> VerifyLog(const VerifyOptions& options) {
@@ -123,8 +126,7 @@ Result<int> VerifyLog(const VerifyOptions& options) {
   VC_RETURN_IF_ERROR(replay);
   if (interrupts.WasInterrupted()) return kExitInterrupted;
   const Verdict verdict = Judge(*log, *replay);
-  fmt::print("{}", Sentence(*log, *replay, verdict, (*engine)->GetTokenizer()));
-  if (std::fflush(stdout) != 0) return kExitBrokenPipe;
+  VC_RETURN_IF_ERROR(Print(stdout, Sentence(*log, *replay, verdict, (*engine)->GetTokenizer())));
   return verdict.IsIdentical() ? 0 : kExitFailure;
 }
 

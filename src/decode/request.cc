@@ -79,6 +79,9 @@ Status ValidateDry(const model::FilterParams& filters) {
                        "a DRY sequence breaker has {} bytes; it must have 1 to {}", breaker.size(),
                        kMaxDryBreakerBytes);
     }
+    if (!IsUtf8(breaker)) {
+      return MakeError(ErrorCode::kInvalidArgument, "a DRY sequence breaker is not valid UTF-8");
+    }
   }
   return {};
 }
@@ -104,6 +107,9 @@ Status ValidateSampling(const SamplingParams& sampling, int n_vocab) {
   VC_RETURN_IF_ERROR(ValidatePenalties(sampling.filters));
   VC_RETURN_IF_ERROR(ValidateDry(sampling.filters));
   VC_RETURN_IF_ERROR(ValidateBias(sampling.filters, n_vocab));
+  if (!IsUtf8(sampling.filters.grammar)) {
+    return MakeError(ErrorCode::kInvalidArgument, "the grammar is not valid UTF-8");
+  }
   const XtcParams& xtc = sampling.xtc;
   VC_RETURN_IF_ERROR(CheckNumber("xtc.probability", xtc.probability,
                                  xtc.probability >= 0.0f && xtc.probability <= 1.0f, "in [0, 1]"));

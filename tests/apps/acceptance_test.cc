@@ -16,17 +16,18 @@ using testing_support::RandomPrompt;
 using testing_support::TinyModel;
 
 constexpr int kDraftLen = 6;
+constexpr int kEndingPrompt = 300;
 
 class AcceptanceTest : public ::testing::Test {
  protected:
-  std::unique_ptr<KnownAnswer> Answer(int n_prompt, int n_answer) {
+  std::unique_ptr<KnownAnswer> Answer(int n_prompt, int n_answer, uint64_t seed = 3) {
     auto answer = KnownAnswer::Create({.model = &tiny_.Get(),
                                        .tokenizer = &tiny_.GetTokenizer(),
                                        .kernels = *kernels::SelectKernels("auto"),
                                        .team = &team_,
                                        .n_answer = n_answer,
                                        .max_draft_len = kDraftLen},
-                                      RandomPrompt(n_prompt, 3));
+                                      RandomPrompt(n_prompt, seed));
     EXPECT_TRUE(answer.has_value()) << answer.error().message;
     return *std::move(answer);
   }
@@ -37,7 +38,9 @@ class AcceptanceTest : public ::testing::Test {
 
 TEST_F(AcceptanceTest, IsThatOfASession) {
   constexpr int kPrompt = 500;
-  const auto answer = Answer(kPrompt, 420);  // the body is made twice
+  constexpr uint64_t kSeed = 81;                    // of a prompt whose answer does not end before
+  const auto answer = Answer(kPrompt, 420, kSeed);  // the body is made twice
+  ASSERT_EQ(answer->AnswerTokens(), 420);
   int64_t n_accepted = 0;
   for (const char* spec : {"snapkv:keep=0.5", "h2o:keep=0.3", "centroid:keep=0.4", "kivi:bits=2",
                            "streaming:keep=0.6+kivi:bits=4", "hostile"}) {
@@ -45,7 +48,7 @@ TEST_F(AcceptanceTest, IsThatOfASession) {
     ASSERT_TRUE(measured.has_value()) << measured.error().message;
     // The session ends where the last round does. One that accepted nothing is a plain step there.
     decode::Request request;
-    request.prompt = RandomPrompt(kPrompt, 3);
+    request.prompt = RandomPrompt(kPrompt, kSeed);
     request.compressor = spec;
     request.draft_len = kDraftLen;
     request.max_tokens = static_cast<int>(1 + measured->n_rounds + measured->n_accepted);
@@ -62,6 +65,34 @@ TEST_F(AcceptanceTest, IsThatOfASession) {
     n_accepted += measured->n_accepted;
   }
   EXPECT_GT(n_accepted, 0);
+}
+
+// What follows the end of a text is no request's: nothing there is drafted, accepted or counted.
+TEST_F(AcceptanceTest, EndsWithTheText) {
+  decode::Request request;
+  request.mode = decode::Mode::kFull;
+  request.max_tokens = 60;
+  testing_support::SoloResult full;
+  uint64_t seed = 0;
+  while (full.reason != decode::FinishReason::kEos || full.tokens.size() < 10) {
+    ASSERT_LT(++seed, 400u);
+    request.prompt = RandomPrompt(kEndingPrompt, seed);
+    full = testing_support::RunSolo(tiny_, request);
+  }
+  const auto answer = Answer(kEndingPrompt, 60, seed);
+  ASSERT_EQ(answer->AnswerTokens(), static_cast<int>(full.tokens.size()));
+  for (const char* spec : {"identity", "streaming:keep=0.6", "hostile"}) {
+    const auto measured = answer->Measure(spec, kDraftLen);
+    ASSERT_TRUE(measured.has_value()) << measured.error().message;
+    request.mode = decode::Mode::kVerified;
+    request.compressor = spec;
+    request.draft_len = kDraftLen;
+    const auto session = testing_support::RunSolo(tiny_, request);
+    EXPECT_EQ(measured->n_rounds, session.stats.rounds) << spec;
+    EXPECT_EQ(measured->n_accepted, session.stats.accepted) << spec;
+    EXPECT_LE(measured->n_drafted, int64_t{kDraftLen} * measured->n_rounds) << spec;
+    EXPECT_LE(measured->n_agreeing, measured->n_drafted) << spec;
+  }
 }
 
 TEST_F(AcceptanceTest, OfTheIdentityCompressorIsWhole) {

@@ -4,6 +4,7 @@
     cli_help_test.py VERICACHE WRITE_TINY_MODEL [unittest arguments]
 """
 
+import json
 import os
 import re
 import subprocess
@@ -11,7 +12,8 @@ import subprocess
 import cli_case
 from cli_case import BINARY, Folder, call
 
-COMMANDS = ["run", "verify", "drift", "perplexity", "bench", "doctor", "inspect", "help"]
+COMMANDS = ["run", "verify", "drift", "perplexity", "bench", "bench acceptance", "doctor",
+            "inspect", "help"]
 
 
 def flags_of(command):
@@ -24,9 +26,10 @@ def flags_of(command):
 class Help(Folder):
     def test_help_of_a_command_is_its_own_help(self):
         for command in COMMANDS:
-            self.assertEqual(call("help", command), call(command, "--help"))
+            self.assertEqual(call("help", *command.split()), call(*command.split(), "--help"))
         self.assertEqual(call("help"), call("--help"))
         self.assert_refused(call("help", "serve"), 2, "'serve'", "run, verify")
+        self.assert_refused(call("help", "bench", "speed"), 2, "'bench speed'")
 
     def test_the_manual_page_has_every_command_and_flag(self):
         code, page, err = call("help", "--man")
@@ -36,7 +39,7 @@ class Help(Folder):
         for command in COMMANDS:
             begin = plain.index(f'.SH "VERICACHE {command.upper()}"')
             section = plain[begin:plain.find("\n.SH", begin + 1)]
-            flags = flags_of([command])
+            flags = flags_of(command.split())
             self.assertIn("--help", flags)
             for flag in flags:
                 with self.subTest(command=command, flag=flag):
@@ -59,8 +62,10 @@ class Help(Folder):
 
     def test_completions_have_every_command_and_flag(self):
         for command in COMMANDS:
-            self.assertIn(command, self.complete(""))
-            self.assertEqual(sorted(self.complete(command, "-")), sorted(flags_of([command])))
+            *before, last = words = command.split()
+            self.assertIn(last, self.complete(*before, ""))
+            self.assertEqual(sorted(self.complete(*words, "-")), sorted(flags_of(words)))
+        self.assertNotIn("acceptance", self.complete(""))
         self.assertEqual(self.complete("ver"), ["verify"])
         self.assertEqual(sorted(self.complete("-")), sorted(flags_of([])))
 
@@ -69,6 +74,7 @@ class Help(Folder):
         self.assertEqual(self.complete("run", "--mode", ""), ["full", "lossy", "verified"])
         self.assertEqual(self.complete("run", "--mode", "v"), ["verified"])
         self.assertEqual(self.complete("bench", "--isa", "avx2"), ["avx2"])
+        self.assertEqual(self.complete("bench", "acceptance", "--isa", "avx2"), ["avx2"])
         for words in (["run", "-f", "a"], ["run", "--file", "a"], ["verify", "a"],
                       ["run", "-p", "x", "--log", "a"]):
             self.assertEqual(self.complete(*words), ["a", "file.txt"], words)  # one name, split
@@ -122,6 +128,28 @@ class Config(Folder):
         self.assertEqual(code, 0)
         self.assertIn("seed 99", err)
 
+    def test_a_command_of_a_command_has_a_table_too(self):
+        self.config.write_text("n = 500\n[bench.acceptance]\nn = 5\nkeep = \"0.5\"\n")
+        text = self.folder / "text.txt"
+        text.write_text("hello " * 40)
+        code, out, err = call("bench", "acceptance", "-m", self.model, "-f", text, "--compressor",
+                              "streaming", "--bits", "16", "--json", "-", env=self.env)
+        self.assertEqual(code, 0, err)
+        report = json.loads(out)
+        self.assertEqual(report["predict"], 5)
+        self.assertEqual([result["compressor"] for result in report["texts"][0]["results"]],
+                         ["streaming:keep=0.5,sinks=4,budget=uniform"])
+
+    def test_a_file_that_is_there_and_cannot_be_read_is_an_error(self):
+        self.config.unlink(missing_ok=True)
+        self.config.mkdir()
+        self.addCleanup(self.config.rmdir)
+        self.assert_refused(call("run", "-m", self.model, "-p", "x", env=self.env), 2,
+                            str(self.config), "Is a directory")
+        code, out, _ = call("run", "--help", env=self.env)  # which asks for no defaults
+        self.assertEqual(code, 0)
+        self.assertIn("--config", call("--help", env=self.env)[1])
+
     def test_without_a_file_nothing_is_set(self):
         self.config.unlink(missing_ok=True)
         report = self.report("-p", "x", "-n", "1", env=self.env)
@@ -140,16 +168,20 @@ class Config(Folder):
                 ("[run]\ntemprature = 1\n", "'run.temprature'"),
                 ("[rum]\ntemp = 1\n", "'rum.temp'"),
                 ("no-such = 1\n", "'no-such'"),
+                ("[run]\nseed = [1, 2]\n", "line 2", "'seed'", "one value"),
+                ("[run]\nignore-eos = \"maybe\"\n", "line 2", "--ignore-eos"),
+                ("[bench.acceptance]\ndraft-len = \"many\"\n", "line 2", "'many'"),
+                ("[run]\nhelp = true\n", "'run.help'"),
                 ("[run]\ntemp = 'hot'\n", "--temp", "'hot'"),
                 ("[run]\nmode = \"fast\"\n", "--mode", "'fast'"),
                 ("[run]\ntemp 0.5\n", "line 2"),
                 ("[run]\ntemp = 1\ntemp = 2\n", "line 3"),
                 ("[run]\nseed = 1979-05-27\n", "line 2", "'seed'"),
-                ("[run.deep]\ntemp = 1\n", "'deep'")]:
+                ("[run.deep]\ntemp = 1\n", "'run.deep.temp'")]:
             with self.subTest(text):
                 self.config.write_text(text)
                 self.assert_refused(call("run", "-m", self.model, "-p", "x", env=self.env), 2,
-                                    *parts)
+                                    f"'{self.config}'", *parts)
         self.config.unlink()
         self.assert_refused(call("run", "--config", "/no/such.toml", "-p", "x"), 2,
                             "/no/such.toml")

@@ -9,6 +9,7 @@ import math
 
 import cli_case
 from cli_case import Folder, call
+from gguf_damage import Gguf
 
 BYTES = "#$@@^&%$#^^&@$#%&^@#$&%^%$#@&^#$^@%&#$%^@&"  # each is a token
 TEXT = "The quick brown fox jumps over the lazy dog; what it does then is not known to anybody."
@@ -22,11 +23,11 @@ class Measure(Folder):
 
 
 class Perplexity(Measure):
-    def surprise(self, before, token):
+    def surprise(self, before, token, *arguments):
         """Of `token` behind a text, by plain decoding: forced by a bias, which log probabilities
         do not see."""
-        report = self.report("--raw", "-p", before, "-n", "1", "--temp", "0", "--ignore-eos",
-                             "--logit-bias", f"{token}+1000", "--logprobs", "0")
+        report = self.report("--raw", *arguments, "-p", before, "-n", "1", "--temp", "0",
+                             "--ignore-eos", "--logit-bias", f"{token}+1000", "--logprobs", "0")
         self.assertEqual(report["tokens"], [token])
         return -report["logprobs"][0]["logprob"]
 
@@ -44,6 +45,23 @@ class Perplexity(Measure):
         self.assertAlmostEqual(report["perplexity"], math.exp(report["nll"]), 6)
         self.assertAlmostEqual(report["perplexity_error"],
                                report["perplexity"] * report["nll_error"], 6)
+
+    def test_a_model_that_begins_texts_with_a_token_has_it_before_every_chunk(self):
+        begins = self.folder / "begins.gguf"
+        gguf = Gguf(self.model)
+        gguf.put(gguf.values["tokenizer.ggml.add_bos_token"][1], "?", True)
+        begins.write_bytes(gguf.bytes)
+        # It stands before the text, and in the place of every other chunk's first token.
+        chunks = [BYTES[:9], *(BYTES[at + 1:at + 10] for at in (9, 19, 29))]
+        surprises = [self.surprise(chunk[:place], ord(chunk[place]), "-m", begins)
+                     for chunk in chunks for place in range(5, 9)]
+        code, out, err = call("perplexity", "-m", begins, "-p", BYTES, "-c", "10", "--json", "-")
+        self.assertEqual(code, 0, err)
+        report = json.loads(out)
+        self.assertEqual((report["chunks"], report["scored_tokens"]), (4, 16))
+        self.assertAlmostEqual(report["nll"], sum(surprises) / 16, 4)
+        plain = self.measured("perplexity", "-p", BYTES, "-c", "10")
+        self.assertNotAlmostEqual(report["nll"], plain["nll"], 3)
 
     def test_chunks_longer_than_a_pass_and_fewer_of_them(self):
         text = self.folder / "text"
@@ -108,7 +126,10 @@ class Drift(Measure):
         self.assertNotEqual(full[place], lossy[place])
         self.assertEqual(method["top_same"][:place + 1], [True] * place + [False])
         self.assertEqual(len(method["kl"]), len(full))
-        self.assertAlmostEqual(method["kl_mean"], sum(method["kl"]) / len(full), 9)
+        # The first step is of the full KV for all, and in no figure.
+        self.assertAlmostEqual(method["kl_mean"], sum(method["kl"][1:]) / (len(full) - 1), 9)
+        self.assertAlmostEqual(method["top_agreement"],
+                               method["top_same"][1:].count(True) / (len(full) - 1), 9)
         self.assertEqual(method["kl_max"], max(method["kl"]))
 
     def test_steps_follow_the_full_answer(self):

@@ -23,6 +23,13 @@ class Verify(Folder):
         self.assertEqual(code, 0, err)
         return path
 
+    @staticmethod
+    def seal(log):
+        """Gives a changed log the checksum that fits, which verify itself says."""
+        _, _, err = call("verify", log)
+        right = re.search(r"that of its content ([0-9a-f]{16})", err).group(1)
+        log.write_text(re.sub(r'"checksum": ".*"', f'"checksum": "{right}"', log.read_text()))
+
     def assert_identical(self, log, *arguments):
         code, out, err = call("verify", log, *arguments)
         self.assertEqual((code, err), (0, ""), out)
@@ -37,8 +44,8 @@ class Verify(Folder):
             with self.subTest(arguments):
                 out = self.assert_identical(log, *arguments)
                 self.assertIn("identical: 300 tokens", out)
-                # The prompt's pass, then 128 tokens a pass.
-                self.assertRegex(out, r" 4 passes$")
+                # The first token comes from the prompt; then 128 tokens a pass.
+                self.assertRegex(out, r": the prompt, then 3 passes over drafted tokens$")
 
     def test_every_way_to_ask_is_replayed(self):
         text = self.report(*QUESTION, "--temp", "0")["text"]
@@ -131,6 +138,11 @@ class Verify(Folder):
         subprocess.run([cli_case.WRITE_TINY_MODEL, large, "large"], check=True)
         self.assert_refused(call("verify", log, "-m", large), 2, "another model", str(large))
         self.assert_refused(call("verify", log, "-m", self.folder / "gone.gguf"), 2, "gone.gguf")
+        other = self.folder / "other.log"
+        other.write_text(log.read_text().replace('"numerics": 1', '"numerics": 2'))
+        self.seal(other)
+        self.assert_refused(call("verify", other), 2, str(other), "numerics revision 2",
+                            "computes with 1")
 
     def test_the_log_comes_through_a_pipe_too(self):
         log = self.log("piped.log", "-p", "hello", "-n", "8", "--ignore-eos")
@@ -142,6 +154,9 @@ class Verify(Folder):
         self.assert_refused(self.run_model("-p", "x", "--log", "/no/such/folder/a.log"), 1,
                             "/no/such/folder/a.log")
         self.assert_refused(self.run_model("-p", "x", "--log", "-"), 2, "--log")
+        self.assert_refused(self.run_model("-p", "x", "--log", ""), 2, "empty")
+        self.assert_refused(self.run_model("-p", "x", "--log", self.folder), 2,
+                            f"'{self.folder}'", "no regular file")
 
 
 if __name__ == "__main__":

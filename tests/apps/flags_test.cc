@@ -108,5 +108,52 @@ TEST(AddRepeated, KeepsEveryValueAsItIs) {
   EXPECT_THAT(values, ElementsAre("x y", "[a,b]"));
 }
 
+class ApplySettingsTest : public ::testing::Test {
+ protected:
+  ApplySettingsTest() {
+    CLI::App& outer = AddCommand(app_, "outer", "", [] {});
+    AddInt(outer, {"-n,--number", "N", "a number"}, {0, 10}, number_);
+    AddSwitch(outer, "--fast", "a switch", is_fast_);
+    CLI::App& inner = AddCommand(outer, "inner", "", [] {});
+    AddInt(inner, {"-n,--number", "N", "a number"}, {0, 10}, inner_number_);
+    AddRepeated(inner, {"--stop", "TEXT", "stops"}, stops_);
+  }
+  std::string Message(const std::vector<Setting>& settings) {
+    const Status status = ApplySettings(app_, settings);
+    return status ? "" : status.error().message;
+  }
+
+  CLI::App app_;
+  int number_ = 1;
+  int inner_number_ = 1;
+  bool is_fast_ = false;
+  std::vector<std::string> stops_;
+};
+
+TEST_F(ApplySettingsTest, ACommandsOwnComeBeforeThoseForAll) {
+  EXPECT_EQ(Message({{"", "number", {"2"}, 1}, {"outer inner", "number", {"3"}, 2}}), "");
+  EXPECT_EQ(number_, 2);
+  EXPECT_EQ(inner_number_, 3);
+}
+
+TEST_F(ApplySettingsTest, TheCommandLineComesFirst) {
+  EXPECT_EQ(Refusal(app_, {"4", "-n", "outer"}), "");
+  EXPECT_EQ(Message({{"outer", "number", {"2"}, 1}, {"outer", "fast", {"true"}, 2}}), "");
+  EXPECT_EQ(number_, 4);
+  EXPECT_TRUE(is_fast_);
+}
+
+TEST_F(ApplySettingsTest, RefusesWithTheLine) {
+  EXPECT_EQ(Message({{"outer", "n", {"11"}, 7}}),
+            "line 7: --number takes a whole number from 0 to 10, not '11'");
+  EXPECT_EQ(Message({{"outer", "number", {"2", "3"}, 7}}),
+            "line 7: 'number' takes one value, not 2");
+  EXPECT_EQ(Message({{"outer inner", "fast", {"true"}, 7}}),
+            "line 7: 'outer.inner.fast' is no option of a command");
+  EXPECT_EQ(Message({{"", "slow", {"1"}, 7}}), "line 7: 'slow' is no option of a command");
+  EXPECT_EQ(Message({{"outer inner", "stop", {"a", "b"}, 1}}), "");
+  EXPECT_THAT(stops_, ElementsAre("a", "b"));
+}
+
 }  // namespace
 }  // namespace vericache::apps

@@ -96,6 +96,14 @@ TEST(Request, RefusesStopStringsThatCannotMatch) {
   ExpectRefused("stop strings", [](Request& r) { r.stop.assign(kMaxStopStrings + 1, "a"); });
 }
 
+TEST(Request, RefusesTextsOfSamplersThatAreNoUtf8) {
+  ExpectRefused("grammar is not valid UTF-8",
+                [](Request& r) { r.sampling.filters.grammar = "root ::= \"\xFF\""; });
+  ExpectRefused("breaker is not valid UTF-8", [](Request& r) {
+    r.sampling.filters.dry_breakers = {"\n", "\xC3"};
+  });
+}
+
 TEST(Request, AllowsEveryEdge) {
   Request request = Valid();
   request.sampling.temperature = 1e-9f;
