@@ -187,8 +187,9 @@ Result<Header> ReadHead(const std::string& path, std::FILE* file, KvFileText& te
 // Blocks of a file cut short are not even reserved.
 Status CheckShape(const std::string& path, std::FILE* file, const Header& header,
                   const kv::KvShape& shape) {
-  VC_CHECK((kv::KvShape{header.n_layers, header.n_kv_heads, header.head_dim}) == shape,
-           "one model, two shapes");
+  if ((kv::KvShape{header.n_layers, header.n_kv_heads, header.head_dim}) != shape) {
+    return Damaged(path, "its shape is not the model's");  // forged: no checksum knows
+  }
   if (SizeOf(file) == FileBytes(header, kv::BlockLayout(shape))) return {};
   return Damaged(path, fmt::format("it has {} bytes, not the {} that were written", SizeOf(file),
                                    FileBytes(header, kv::BlockLayout(shape))));

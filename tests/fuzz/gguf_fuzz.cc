@@ -10,7 +10,7 @@
 namespace vericache::fuzz {
 
 bool RunOne(std::span<const uint8_t> input) {
-  static const kernels::KernelTable* const kernels = *kernels::SelectKernels("avx2");
+  static const kernels::KernelTable* const kernels = *kernels::SelectKernels("auto");
   static ThreadTeam team(1);
   const MemoryFile file(input);
   const auto model = model::Model::Load(file.Path(), team);

@@ -15,7 +15,7 @@ bool RunOne(std::span<const uint8_t> input) {
   }
   const auto grammar = model::Grammar::Parse(*gbnf, TinyTokenizer());
   VC_CHECK(grammar.has_value() || !grammar.error().message.empty());
-  return true;
+  return grammar.has_value();
 }
 
 std::vector<std::string> Seeds() {

@@ -1,5 +1,11 @@
 // A file of kept KV, as of a prompt cache or a saved conversation, is refused and leaves the pool
-// as it was, or gives a KV that holds its tokens.
+// as it was, or gives a KV that holds its tokens. Each is tried with checksums that fit, too: what
+// follows them is then reached.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cstring>
+
 #include "base/check.h"
 #include "store/kv_file.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -16,10 +22,43 @@ constexpr int kBlocks = 8;
 
 kv::BlockPool MakePool() { return {kShape, kBlocks * kv::BlockLayout(kShape).Bytes()}; }
 
-}  // namespace
+// Where a header has its counts and its checksum (store/kv_file.cc).
+constexpr size_t kTokenCountAt = 88;
+constexpr size_t kNoteBytesAt = 92;
+constexpr size_t kChecksumAt = 96;
+constexpr size_t kHeaderBytes = 104;
 
-bool RunOne(std::span<const uint8_t> input) {
-  const MemoryFile file(input);
+size_t CountAt(const std::string& file, size_t at) {
+  uint32_t count = 0;
+  std::memcpy(&count, file.data() + at, sizeof(count));
+  return count;
+}
+
+void PutChecksum(std::string& file, size_t at, uint64_t checksum) {
+  std::memcpy(file.data() + at, &checksum, sizeof(checksum));
+}
+
+std::string Sealed(std::string_view input) {
+  std::string file(input);
+  if (file.size() < kHeaderBytes) return file;
+  const size_t n_note = CountAt(file, kNoteBytesAt);
+  const size_t n_ids = CountAt(file, kTokenCountAt) * sizeof(TokenId);
+  size_t at = kHeaderBytes + n_note + n_ids;
+  if (at > file.size()) return file;
+  PutChecksum(file, kChecksumAt, 0);
+  uint64_t seed = XXH3_64bits(file.data(), kHeaderBytes);
+  seed = XXH3_64bits_withSeed(file.data() + kHeaderBytes, n_note, seed);
+  seed = XXH3_64bits_withSeed(file.data() + kHeaderBytes + n_note, n_ids, seed);
+  PutChecksum(file, kChecksumAt, seed);
+  const size_t n_block = kv::BlockLayout(kShape).Bytes();
+  for (; at + n_block + sizeof(seed) <= file.size(); at += n_block + sizeof(seed)) {
+    PutChecksum(file, at + n_block, XXH3_64bits_withSeed(file.data() + at, n_block, ++seed));
+  }
+  return file;
+}
+
+bool Read(std::string_view input) {
+  const MemoryFile file({reinterpret_cast<const uint8_t*>(input.data()), input.size()});
   kv::BlockPool pool = MakePool();
   kv::FullKv full(pool);
   const auto text = store::ReadKvFile(file.Path(), kKey, full);
@@ -30,7 +69,15 @@ bool RunOne(std::span<const uint8_t> input) {
     full.Truncate(0);
     VC_CHECK(pool.FreeCount() == pool.Capacity());
   }
-  return true;
+  return text.has_value();
+}
+
+}  // namespace
+
+bool RunOne(std::span<const uint8_t> input) {
+  const bool is_taken = Read(AsText(input));
+  VC_CHECK(Read(Sealed(AsText(input))) || !is_taken);
+  return is_taken;
 }
 
 std::vector<std::string> Seeds() {

@@ -1,7 +1,9 @@
-// fuzz_NAME FOLDER: runs the target's seeds, mutations of them, and the files of FOLDER.
+// fuzz_NAME FOLDER: runs the target's seeds, mutations of them, and the files of FOLDER, of which
+// there must be some; one named refused_* must be.
 // fuzz_NAME --write FOLDER: writes the seeds there, for libFuzzer to start from.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -61,6 +63,22 @@ int WriteSeeds(const fs::path& folder) {
   return 0;
 }
 
+// How many files there are; 0 if there is no such folder.
+int RunFolder(const fs::path& folder) {
+  int n = 0;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(folder, missing)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const bool is_taken = Run({std::istreambuf_iterator<char>(file), {}});
+    if (is_taken && entry.path().filename().string().starts_with("refused_")) {
+      std::fprintf(stderr, "taken: %s\n", entry.path().c_str());
+      std::exit(1);
+    }
+    ++n;
+  }
+  return n;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -69,13 +87,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s FOLDER | --write FOLDER\n", argv[0]);
     return 2;
   }
-  int n = 0;
-  std::error_code nothing_failed_yet;
-  for (const auto& entry : fs::directory_iterator(argv[1], nothing_failed_yet)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    Run({std::istreambuf_iterator<char>(file), {}});
-    ++n;
+  const int n_kept = RunFolder(argv[1]);
+  if (n_kept == 0) {
+    std::fprintf(stderr, "there are no inputs in %s\n", argv[1]);
+    return 1;
   }
+  int n = n_kept;
   for (const std::string& seed : vericache::fuzz::Seeds()) {
     std::mt19937_64 random(7);
     if (!Run(seed)) {
