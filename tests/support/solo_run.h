@@ -58,6 +58,7 @@ struct SoloOptions {
 };
 
 struct SoloResult {
+  std::vector<decode::Session::Step> steps;  // what was done, in order
   std::vector<TokenId> tokens;
   std::string text;
   decode::FinishReason reason = decode::FinishReason::kNone;
@@ -125,6 +126,7 @@ inline SoloResult RunSolo(const TinyModel& tiny, const decode::Request& request,
   VC_CHECK(reserved.has_value(), "{}", reserved.error().message);
   SoloResult result;
   while (!session.IsFinished()) {
+    result.steps.push_back(session.NextStep());
     if (session.NextStep() == Step::kCompress) {
       const compress::Job job = session.CompressionJob();
       session.ConsumeBody(session.GetCompressor().Compress(job, team), 0.001);

@@ -10,12 +10,13 @@ tokenizers stumble over (contractions, digits, runs of spaces, line ends, script
 control tokens, which stay text) and lines of the committed prompts. Qwen's own NFC normalisation is
 left out, as llama.cpp leaves it out: a token sequence then gives back its text byte for byte.
 
-Lines: the text's UTF-8 in hex, then its ids.
+Lines: "text" and the UTF-8 in hex, then "ids" and the ids, each over several lines if it is long.
 """
 
 import pathlib
 import random
 import sys
+import textwrap
 
 import gguf
 from tokenizers import Regex, Tokenizer
@@ -73,6 +74,12 @@ def load(path):
     return tokenizer, vocab
 
 
+def show(word, parts):
+    break_words = word == "text"
+    for line in textwrap.wrap(" ".join(parts), 90, break_long_words=break_words) or [""]:
+        print(f"{word} {line}".rstrip())
+
+
 def main():
     tokenizer, vocab = load(sys.argv[1])
     known = set(vocab)
@@ -80,7 +87,8 @@ def main():
         pieces = {c for word, _ in ByteLevel(add_prefix_space=False, use_regex=False)
                   .pre_tokenize_str(text) for c in word}
         if pieces <= known:  # SmolLM2 has no token for some bytes
-            print(text.encode("utf-8").hex() or "-", *tokenizer.encode(text).ids)
+            show("text", [text.encode("utf-8").hex()])
+            show("ids", map(str, tokenizer.encode(text).ids))
 
 
 if __name__ == "__main__":
