@@ -11,6 +11,7 @@
 #include "apps/commands.h"
 #include "apps/flags.h"
 #include "apps/model_path.h"
+#include "apps/output_file.h"
 #include "apps/summary.h"
 #include "kv/geometry.h"
 #include "model/config.h"
@@ -78,38 +79,36 @@ std::string ValueText(const model::GgufFile& file, const std::string& key,
   }
 }
 
-void PrintTensors(const model::GgufFile& file) {
-  fmt::print("\ntensors ({})\n", file.Tensors().size());
+std::string TensorLines(const model::GgufFile& file) {
+  std::string lines = fmt::format("\ntensors ({})\n", file.Tensors().size());
   for (const model::GgufTensor& tensor : file.Tensors()) {
     size_t n_dims = tensor.shape.size();
     while (n_dims > 1 && tensor.shape[n_dims - 1] == 1) --n_dims;
     const std::string shape = fmt::format(
         "{}", fmt::join(tensor.shape.begin(),
                         tensor.shape.begin() + static_cast<std::ptrdiff_t>(n_dims), ", "));
-    fmt::print("  {:<32} {:<6} {:>10}  [{}]\n", tensor.name, model::GgmlTypeName(tensor.type),
-               FormatBytes(tensor.n_bytes), shape);
+    lines += fmt::format("  {:<32} {:<6} {:>10}  [{}]\n", tensor.name,
+                         model::GgmlTypeName(tensor.type), FormatBytes(tensor.n_bytes), shape);
   }
+  return lines;
 }
 
-// Returns the error that keeps the file from being run, if there is one.
-Status PrintModel(const model::GgufFile& file) {
-  const auto config = model::ReadConfig(file);
-  if (!config) return tl::unexpected(config.error());
-  const size_t token_bytes = kv::FullKvBytesPerToken(config->Kv());
-  fmt::print("\nmodel as understood\n");
-  fmt::print("  name                 {}\n", config->name);
-  fmt::print("  layers               {}\n", config->n_layers);
-  fmt::print("  heads                {}, {} for K and V, of {}\n", config->n_heads,
-             config->n_kv_heads, config->head_dim);
-  fmt::print("  width                {}, {} in between\n", config->n_embd, config->n_ffn);
-  fmt::print("  vocabulary           {}\n", config->n_vocab);
-  fmt::print("  context              {}\n", config->n_context);
-  fmt::print("  RoPE                 base {}, {} dimensions, factor {}\n", config->rope.base,
-             config->rope.n_dims, config->rope.factor);
-  fmt::print("  full KV              {} per token, {} for the whole context\n",
-             FormatBytes(token_bytes),
-             FormatBytes(token_bytes * static_cast<size_t>(config->n_context)));
-  return {};
+std::string ModelLines(const model::ModelConfig& config) {
+  const size_t token_bytes = kv::FullKvBytesPerToken(config.Kv());
+  return fmt::format(
+      "\nmodel as understood\n"
+      "  name                 {}\n"
+      "  layers               {}\n"
+      "  heads                {}, {} for K and V, of {}\n"
+      "  width                {}, {} in between\n"
+      "  vocabulary           {}\n"
+      "  context              {}\n"
+      "  RoPE                 base {}, {} dimensions, factor {}\n"
+      "  full KV              {} per token, {} for the whole context\n",
+      config.name, config.n_layers, config.n_heads, config.n_kv_heads, config.head_dim,
+      config.n_embd, config.n_ffn, config.n_vocab, config.n_context, config.rope.base,
+      config.rope.n_dims, config.rope.factor, FormatBytes(token_bytes),
+      FormatBytes(token_bytes * static_cast<size_t>(config.n_context)));
 }
 
 Status InspectFile(const std::string& path_or_name) {
@@ -118,19 +117,21 @@ Status InspectFile(const std::string& path_or_name) {
   const auto file = model::GgufFile::Open(*path);
   if (!file) return tl::unexpected(file.error());
   const int n_parts = file->PartCount();
-  fmt::print("{}: {}{}\n", *path, FormatBytes(file->SizeInBytes()),
-             n_parts == 1 ? "" : fmt::format(" in {} files", n_parts));
-  fmt::print("\nkeys ({})\n", file->Values().size());
+  std::string text =
+      fmt::format("{}: {}{}\n\nkeys ({})\n", *path, FormatBytes(file->SizeInBytes()),
+                  n_parts == 1 ? "" : fmt::format(" in {} files", n_parts), file->Values().size());
   for (const auto& [key, value] : file->Values()) {
-    fmt::print("  {:<42} {}\n", key, ValueText(*file, key, value));
+    text += fmt::format("  {:<42} {}\n", key, ValueText(*file, key, value));
   }
-  PrintTensors(*file);
-  return PrintModel(*file);
+  const auto config = model::ReadConfig(*file);
+  VC_RETURN_IF_ERROR(
+      Print(stdout, text + TensorLines(*file) + (config ? ModelLines(*config) : "")));
+  VC_RETURN_IF_ERROR(config);  // what keeps the file from being run
+  return {};
 }
 
 int Inspect(const std::string& path_or_name) {
   const Status status = InspectFile(path_or_name);
-  if (std::fflush(stdout) != 0) return kExitBrokenPipe;
   return status ? 0 : ReportError("inspect", status.error());
 }
 

@@ -38,6 +38,7 @@ class Output(Folder):
             "acceptance": ["bench", "acceptance", "-m", model, "-f", self.text, "-n", "4",
                            "--compressor", "identity"],
             "doctor": ["doctor"],
+            "inspect": ["inspect", model],
             "help": ["help"],
             "manual": ["help", "--man"],
             "--help": ["--help"],
