@@ -32,7 +32,7 @@ class Chat {
         engine_(engine),
         interrupts_(interrupts) {}
 
-  int Run(const std::optional<std::string>& first) {
+  Result<int> Run(const std::optional<std::string>& first) {
     LineReader reader(interrupts_);
     if (reader.IsTerminal()) {
       Say(
@@ -47,7 +47,9 @@ class Chat {
       Take(*line);
     }
     if (reader.IsTerminal()) std::fputc('\n', stderr);
-    return interrupts_.WasInterrupted() ? kExitInterrupted : exit_code_;
+    if (interrupts_.WasInterrupted()) return kExitInterrupted;
+    VC_RETURN_IF_ERROR(output_);
+    return 0;
   }
 
  private:
@@ -153,13 +155,11 @@ class Chat {
     request->keep_kv = true;
     const decode::Request asked = *request;
     request->prefix = std::move(kept_);  // nobody else holds it: no block is copied
-    Answer answer(static_cast<int>(request->prompt.size()), /*is_quiet=*/false);
+    Answer answer(asked.prompt, engine_.GetTokenizer(), /*is_quiet=*/false);
     auto generation = Generate(engine_, std::move(*request), answer.GetWatcher(), interrupts_);
     answer.Finish();
-    if (answer.HasFailed()) {
-      is_over_ = true;
-      exit_code_ = kExitBrokenPipe;
-    }
+    output_ = answer.GetStatus();
+    if (!output_) is_over_ = true;
     if (!generation) return generation;
     kept_ = std::move(generation->kept);
     stats_ = Summary(*generation, asked);
@@ -176,7 +176,7 @@ class Chat {
   engine::Engine& engine_;
   Interrupts& interrupts_;
   bool is_over_ = false;
-  int exit_code_ = 0;
+  Status output_;  // of the last answer
 };
 
 }  // namespace

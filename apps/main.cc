@@ -3,8 +3,10 @@
 //
 // Exit codes: 0 done; 1 something failed; 2 the call itself is wrong; 130 stopped by Ctrl-C; 141
 // the reader of the output went away.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -74,6 +76,17 @@ Status TakeDefaults(CLI::App& app, const std::optional<std::string>& named) {
   return MakeError(status.error().code, "'{}': {}", path, status.error().message);
 }
 
+// A standard stream that the caller closed would be the number of the next file that is opened, a
+// log perhaps, and the answer would go there. In its place a stream that fails when it is used.
+void FillClosedStreams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    // The lowest number that is free: this one.
+    const int opened = open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    static_cast<void>(opened);
+  }
+}
+
 int Show(const std::string& text) {
   const Status status = Print(stdout, text);
   if (status) return 0;
@@ -83,6 +96,7 @@ int Show(const std::string& text) {
 }
 
 int Main(int argc, char** argv) {
+  FillClosedStreams();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, which each command handles
   CLI::App app(
       "Long-context inference at the speed of a compressed KV, with the text of the full one.",

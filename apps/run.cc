@@ -129,7 +129,7 @@ std::optional<model::ParsedAnswer> ShowToolCalls(const RunOptions& options, cons
 // Generates, shows, compares, reports. Returns the exit code.
 Result<int> Perform(const RunOptions& options, Setup& setup, Interrupts& interrupts) {
   const bool is_quiet = options.json == "-";
-  Answer answer(static_cast<int>(setup.request.prompt.size()), is_quiet);
+  Answer answer(setup.request.prompt, setup.engine->GetTokenizer(), is_quiet);
   decode::Request request = setup.request;
   setup.request.prefix.reset();  // the comparison computes everything itself
   auto generation = Generate(*setup.engine, std::move(request), answer.GetWatcher(), interrupts);

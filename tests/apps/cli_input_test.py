@@ -38,13 +38,13 @@ class Prompts(Folder):
         self.assert_refused(self.run_model("-f", self.folder / "missing.txt"), 1, "missing.txt")
         self.assert_refused(self.run_model("-f", self.folder), 1, str(self.folder))
 
-    def test_a_file_larger_than_any_context_is_refused(self):
+    def test_c4_a_file_larger_than_any_context_is_refused(self):
         path = self.folder / "huge.txt"
         with open(path, "wb") as file:
             file.truncate((64 << 20) + 1)
         self.assert_refused(self.run_model("-f", path), 2, "64 MiB")
 
-    def test_byte_order_mark_and_crlf_do_not_reach_the_model(self):
+    def test_c4_byte_order_mark_and_crlf_do_not_reach_the_model(self):
         path = self.folder / "windows.txt"
         path.write_bytes(b"\xef\xbb\xbfone\r\ntwo")
         options = ["-n", "3", "--seed", "1"]
@@ -144,7 +144,7 @@ class Models(Folder):
             with self.subTest(what=what):
                 self.refuse_damaged(lambda gguf: gguf.put(offset, "Q", 1 << 63), "damaged.gguf")
 
-    def test_inspect_refuses_the_same(self):
+    def test_g12_inspect_refuses_the_same(self):
         damage = lambda gguf: gguf.put_tensor("output_norm.weight", "offset", "Q", 1 << 40)
         self.refuse_damaged(damage, "damaged.gguf", command="inspect")
 

@@ -29,6 +29,7 @@ class Output(Folder):
         bench = ["bench", "-m", model, "--depths", "0", "--rows", "1", "--reps", "1"]
         return {
             "run": ["run", "-m", model, "-p", "hello", "-n", "8", "--ignore-eos"],
+            "chat": ["run", "-m", model, "-i", "-p", "hello", "-n", "8", "--ignore-eos"],
             "verify": ["verify", self.log, "-m", model],
             "drift": ["drift", "-m", model, "-p", "hello", "-n", "3"],
             "perplexity": ["perplexity", "-m", model, "-f", self.text, "-c", "20"],
@@ -65,6 +66,25 @@ class Output(Folder):
                 os.close(theirs)
                 self.assertEqual(code, 141, err)
                 self.assertNotIn("cannot write", err)
+
+    def test_c4_a_closed_stream_is_no_place_for_what_was_to_go_there(self):
+        def call_without(stream, *arguments):
+            process = start(*arguments, preexec_fn=lambda: os.close(stream))
+            out, err = process.communicate(timeout=TIMEOUT_S)
+            return process.returncode, out.decode(), err.decode()
+
+        run = ["run", "-m", self.model, "-p", "hello", "-n", "8", "--ignore-eos"]
+        log = self.folder / "closed.log"
+        expected = call(*run, "--seed", "1")[1]
+        code, _, err = call_without(1, *run, "--seed", "1", "--log", log)
+        self.assertEqual(code, 1)
+        self.assertIn("cannot write standard output: Bad file descriptor", err)
+        self.assertTrue(expected.startswith(json.loads(log.read_text())["text"].rstrip("\n")))
+        code, out, _ = call_without(2, *run, "--seed", "1")
+        self.assertEqual((code, out), (0, expected))
+        code, _, err = call_without(0, "run", "-m", self.model)
+        self.assertEqual(code, 1)
+        self.assertIn("cannot read standard input: Bad file descriptor", err)
 
     def test_files_are_written_before_anything_is_printed(self):
         for name in ("drift", "perplexity"):

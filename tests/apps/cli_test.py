@@ -61,7 +61,7 @@ class Help(Folder):
         for flag in FLAGS:
             self.assertRegex(out, rf"(?m)^  (\S+,)?{flag}\b.* [a-z]", flag)
 
-    def test_defaults_in_the_help_are_the_ones_that_hold(self):
+    def test_c1_defaults_in_the_help_are_the_ones_that_hold(self):
         # ggml-org/llama.cpp#15448, #12038: the help contradicted the default.
         report = self.report("-p", "hello", "-n", "1")
         _, text, _ = call("run", "--help")
@@ -80,7 +80,7 @@ class Help(Folder):
             self.assertIn("Usage", out)
         self.assertEqual(call("--help")[0], 0)
 
-    def test_version_says_what_is_running(self):
+    def test_c3_version_says_what_is_running(self):
         # ggml-org/llama.cpp#26423: a user tested an old binary.
         code, out, _ = call("--version")
         self.assertEqual(code, 0)
@@ -304,7 +304,7 @@ class Answers(Folder):
 class Ends(Folder):
     LONG = ["-p", "hello", "-n", "-1", "--ignore-eos", "--isa", "ref", "--temp", "0"]
 
-    def test_ctrl_c_ends_the_answer_and_reports_what_is_known(self):
+    def test_c4_ctrl_c_ends_the_answer_and_reports_what_is_known(self):
         process = start("run", "-m", self.model, *self.LONG)
         first = process.stdout.read(1)
         process.send_signal(signal.SIGINT)
@@ -313,7 +313,7 @@ class Ends(Folder):
         self.assertIn(b"ended by cancelled", err)
         self.assertTrue((first + out).endswith(b"\n"))
 
-    def test_ctrl_c_leaves_a_whole_json_report(self):
+    def test_c4_ctrl_c_leaves_a_whole_json_report(self):
         path = self.folder / "cancelled.json"
         process = start("run", "-m", self.model, *self.LONG, "--json", path)
         process.stdout.read(1)
@@ -322,7 +322,7 @@ class Ends(Folder):
         self.assertEqual(process.returncode, 130)
         self.assertEqual(json.loads(path.read_text())["finish_reason"], "cancelled")
 
-    def test_ctrl_c_in_a_long_prefill_ends_it(self):
+    def test_c4_ctrl_c_in_a_long_prefill_ends_it(self):
         # The progress bar on a terminal says when prefill runs.
         large = self.folder / "large.gguf"
         subprocess.run([cli_case.WRITE_TINY_MODEL, large, "large"], check=True)
@@ -339,7 +339,7 @@ class Ends(Folder):
         self.assertIn(b"/1800 tokens", shown)
         self.assertIn(b"ended by cancelled", shown)
 
-    def test_ctrl_c_while_loading_ends_at_once(self):
+    def test_c4_ctrl_c_while_loading_ends_at_once(self):
         fifo = self.folder / "slow_prompt"
         os.mkfifo(fifo)
         process = start("run", "-m", self.model, "-f", fifo)
@@ -350,7 +350,7 @@ class Ends(Folder):
         os.close(writer)
         self.assertIn(process.returncode, (130, -signal.SIGINT))
 
-    def test_a_closed_pipe_ends_quietly(self):
+    def test_c4_a_closed_pipe_ends_quietly(self):
         process = start("run", "-m", self.model, *self.LONG)
         process.stdout.read(1)
         process.stdout.close()
@@ -359,7 +359,7 @@ class Ends(Folder):
         self.assertEqual(process.wait(timeout=TIMEOUT_S), 141)
         self.assertNotIn(b"rror", err)
 
-    def test_output_to_a_terminal_is_the_same_text(self):
+    def test_c4_output_to_a_terminal_is_the_same_text(self):
         options = ["-p", "hello", "-n", "40", "--ignore-eos", "--seed", "4"]
         expected = self.report(*options)["text"]
         terminal, other_end = os.openpty()
@@ -370,6 +370,22 @@ class Ends(Folder):
         process.communicate(timeout=TIMEOUT_S)
         self.assertEqual(process.returncode, 0)
         self.assertEqual(text.replace(b"\r\n", b"\n").decode().rstrip("\n"), expected.rstrip("\n"))
+
+    def test_thinking_is_dimmed_on_a_terminal_that_wants_it(self):
+        grammar = 'root ::= "<think>so</think>4"'
+        plain, dimmed = b"<think>so</think>4", b"<think>\x1b[2mso</think>\x1b[0m4"
+        for environment, expected in ({"TERM": "xterm"}, dimmed), ({"TERM": "dumb"}, plain), (
+                {"TERM": "xterm", "NO_COLOR": "1"}, plain):
+            terminal, other_end = os.openpty()
+            process = start("run", "-m", self.model, "-p", "hello", "--grammar", grammar,
+                            stdout=other_end, env={**os.environ, **environment})
+            os.close(other_end)
+            text = read_terminal(terminal)
+            os.close(terminal)
+            process.communicate(timeout=TIMEOUT_S)
+            self.assertIn(expected, text, environment)
+        code, out, _ = self.run_model("-p", "hello", "--grammar", grammar)
+        self.assertEqual((code, out.strip()), (0, plain.decode()))
 
 
 class OtherCommands(Folder):

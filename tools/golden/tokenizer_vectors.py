@@ -53,9 +53,9 @@ def texts():
     for path in sorted(prompts.glob("*.txt")):
         text = path.read_text(encoding="utf-8")
         for begin in range(0, len(text), max(1, len(text) // 8)):
-            yield text[begin:begin + 200]
+            yield text[begin:begin + 120]
     rng = random.Random(20261207)
-    for _ in range(60):
+    for _ in range(56):
         spans = [rng.choice(SPANS) for _ in range(rng.randint(1, 40))]
         yield "".join(chr(rng.randint(*span)) for span in spans)
 
@@ -76,7 +76,7 @@ def load(path):
 
 def show(word, parts):
     break_words = word == "text"
-    for line in textwrap.wrap(" ".join(parts), 90, break_long_words=break_words) or [""]:
+    for line in textwrap.wrap(" ".join(parts), 94, break_long_words=break_words) or [""]:
         print(f"{word} {line}".rstrip())
 
 
