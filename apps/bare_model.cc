@@ -1,11 +1,11 @@
 #include "apps/bare_model.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "apps/model_path.h"
 #include "base/check.h"
+#include "base/machine_limits.h"
 #include "compress/registry.h"
 
 namespace vericache::apps {
@@ -20,7 +20,7 @@ Result<BareModel> BareModel::Load(const MachineOptions& options) {
   const auto kernels = kernels::SelectKernels(options.isa);
   VC_RETURN_IF_ERROR(kernels);
   bare.kernels = *kernels;
-  const auto n_cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+  const int n_cores = ReadMachineLimits().n_cores;
   bare.team = std::make_unique<ThreadTeam>(options.n_threads > 0 ? options.n_threads : n_cores);
   auto model = model::Model::Load(bare.path, *bare.team);
   VC_RETURN_IF_ERROR(model);

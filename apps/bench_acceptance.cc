@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "apps/acceptance.h"
@@ -23,6 +22,7 @@
 #include "apps/prompt.h"
 #include "apps/run_options.h"
 #include "apps/version.h"
+#include "base/machine_limits.h"
 
 namespace vericache::apps {
 namespace {
@@ -142,7 +142,7 @@ Status BenchChecked(const AcceptanceOptions& options) {
   VC_RETURN_IF_ERROR(path);
   const auto kernels = kernels::SelectKernels(options.machine.isa);
   VC_RETURN_IF_ERROR(kernels);
-  const auto n_cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+  const int n_cores = ReadMachineLimits().n_cores;
   ThreadTeam team(options.machine.n_threads > 0 ? options.machine.n_threads : n_cores);
   auto model = model::Model::Load(*path, team);
   VC_RETURN_IF_ERROR(model);

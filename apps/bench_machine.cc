@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "apps/machine_speed.h"
 #include "apps/model_path.h"
 #include "apps/version.h"
+#include "base/machine_limits.h"
 
 namespace vericache::apps {
 
@@ -19,7 +19,7 @@ Result<BenchMachine> BenchMachine::Load(const MachineOptions& options) {
   const auto kernels = kernels::SelectKernels(options.isa);
   if (!kernels) return tl::unexpected(kernels.error());
   machine.kernels = *kernels;
-  const auto n_cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+  const int n_cores = ReadMachineLimits().n_cores;
   machine.team = std::make_unique<ThreadTeam>(options.n_threads > 0 ? options.n_threads : n_cores);
   const auto begin = std::chrono::steady_clock::now();
   auto model = model::Model::Load(machine.model_path, *machine.team);

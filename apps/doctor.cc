@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "apps/commands.h"
 #include "apps/flags.h"
@@ -16,6 +14,7 @@
 #include "apps/output_file.h"
 #include "apps/summary.h"
 #include "apps/version.h"
+#include "base/machine_limits.h"
 #include "base/thread_team.h"
 #include "engine/self_test.h"
 #include "kernels/kernels.h"
@@ -24,33 +23,20 @@
 namespace vericache::apps {
 namespace {
 
-// A field of /proc/meminfo; 0 if there is none.
-size_t MemoryBytes(const std::string& field) {
-  std::ifstream file("/proc/meminfo");
-  for (std::string name; file >> name;) {
-    size_t n_kib = 0;
-    if (name == field + ":" && file >> n_kib) return n_kib * 1024;
-    std::getline(file, name);
-  }
-  return 0;
-}
-
-int CoreCount() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u)); }
-
-std::string MachineLines() {
+std::string MachineLines(const MachineLimits& limits) {
   return fmt::format(
       "vericache  {}, numerics revision {}\n"
       "cpu        {}\n"
       "features   {}\n"
       "cores      {} for this process\n"
-      "memory     {}, {} available\n",
+      "memory     {} for this process, {} free\n",
       VersionLine(), kernels::kNumericsRevision, CpuName(), fmt::join(CpuFeatures(), " "),
-      CoreCount(), FormatBytes(MemoryBytes("MemTotal")), FormatBytes(MemoryBytes("MemAvailable")));
+      limits.n_cores, FormatBytes(limits.memory_bytes), FormatBytes(limits.available_bytes));
 }
 
-std::string SpeedLines(const kernels::KernelTable& kernels) {
+std::string SpeedLines(const kernels::KernelTable& kernels, int n_cores) {
   ThreadTeam one(1);
-  ThreadTeam all(CoreCount());
+  ThreadTeam all(n_cores);
   return fmt::format(
       "memory     read {:.1f} GB/s with 1 thread, {:.1f} GB/s with {}\n"
       "matmul     {:.0f} GMAC/s with 1 thread, {:.0f} GMAC/s with {} (int8, {}, 64 rows, weights "
@@ -79,16 +65,17 @@ std::string PathLines(bool& is_good) {
 
 // Each part is shown as it is known.
 Result<int> Examine() {
+  const MachineLimits limits = ReadMachineLimits();
   const auto kernels = kernels::SelectKernels("auto");
   VC_RETURN_IF_ERROR(kernels);
-  VC_RETURN_IF_ERROR(Print(stdout, MachineLines()));
+  VC_RETURN_IF_ERROR(Print(stdout, MachineLines(limits)));
   bool is_good = true;
   VC_RETURN_IF_ERROR(Print(stdout, PathLines(is_good)));
-  VC_RETURN_IF_ERROR(Print(stdout, SpeedLines(**kernels)));
-  VC_RETURN_IF_ERROR(
-      Print(stdout,
-            fmt::format("settings   -t {} --isa {} --fast-kv {}G\n", CoreCount(), (*kernels)->name,
-                        std::max<size_t>(1, MemoryBytes("MemAvailable") / 2 >> 30))));
+  VC_RETURN_IF_ERROR(Print(stdout, SpeedLines(**kernels, limits.n_cores)));
+  VC_RETURN_IF_ERROR(Print(
+      stdout,
+      fmt::format("settings   -t {} --isa {} --fast-kv {}G\n", limits.n_cores, (*kernels)->name,
+                  std::max<uint64_t>(1, limits.available_bytes / 2 >> 30))));
   return is_good ? 0 : kExitFailure;
 }
 

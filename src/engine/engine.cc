@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <future>
-#include <thread>
 #include <utility>
 
 #include "compress/registry.h"
 #include "engine/channel.h"
 #include "engine/float_environment.h"
+#include "engine/kv_budget.h"
 #include "engine/loop.h"
 #include "engine/self_test.h"
 #include "kernels/kernels.h"
@@ -79,6 +79,7 @@ struct EngineParts {
   std::unique_ptr<model::Tokenizer> tokenizer;
   const kernels::KernelTable* kernels = nullptr;
   int n_context = 0;
+  size_t kv_bytes = 0;  // budget of the full KV
 };
 
 class LocalEngine final : public Engine {
@@ -157,7 +158,7 @@ class LocalEngine final : public Engine {
                           static_cast<size_t>(kv::kBlockTokens) *
                           static_cast<size_t>(parts_.model->Config().n_layers);
     const size_t block_bytes = kv::BlockLayout(parts_.model->Config().Kv()).Bytes();
-    return std::min(options.fast_kv_bytes,
+    return std::min(parts_.kv_bytes,
                     n_blocks * block_bytes * (static_cast<size_t>(options.max_sessions) + 1));
   }
 
@@ -187,7 +188,7 @@ class LocalEngine final : public Engine {
     const size_t per_token = kv::FullKvBytesPerToken(pool_->Shape());
     return MakeError(ErrorCode::kResourceExhausted,
                      "the request needs {} tokens of full KV ({} bytes); the budget holds {} ({} "
-                     "bytes): raise --fast-kv",
+                     "bytes): raise --fast-kv, or the memory that this process may use",
                      n_tokens, static_cast<size_t>(n_tokens) * per_token, CapacityTokens(),
                      static_cast<size_t>(CapacityTokens()) * per_token);
   }
@@ -198,16 +199,34 @@ class LocalEngine final : public Engine {
   Loop loop_;  // last: its thread uses all of the above
 };
 
+// One block for each layer is the least.
+Status CheckKvBudget(const EngineOptions& options, const model::ModelConfig& config,
+                     size_t kv_bytes) {
+  const size_t smallest =
+      kv::BlockLayout(config.Kv()).Bytes() * static_cast<size_t>(config.n_layers);
+  if (options.fast_kv_bytes < smallest) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "fast_kv_bytes is {}; {} tokens of this model's KV take {}",
+                     options.fast_kv_bytes, kv::kBlockTokens, smallest);
+  }
+  if (kv_bytes >= smallest) return {};
+  return MakeError(ErrorCode::kResourceExhausted,
+                   "the memory that this process may use leaves {} bytes beside the weights; {} "
+                   "tokens of this model's KV take {}",
+                   kv_bytes, kv::kBlockTokens, smallest);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
   VC_RETURN_IF_ERROR(ValidateOptions(options));
   auto kernels = kernels::SelectKernels(options.isa);
   VC_RETURN_IF_ERROR(kernels);
-  const int n_cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const MachineLimits limits = ReadMachineLimits();
   EngineParts parts;
   parts.kernels = *kernels;
-  parts.team = std::make_unique<ThreadTeam>(options.n_threads > 0 ? options.n_threads : n_cores);
+  parts.team =
+      std::make_unique<ThreadTeam>(options.n_threads > 0 ? options.n_threads : limits.n_cores);
   VC_RETURN_IF_ERROR(CheckTeam(*parts.team));
   VC_RETURN_IF_ERROR(SelfTest(*parts.kernels));
 
@@ -225,13 +244,8 @@ Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
   auto n_context = ChooseContext(options.n_context, config.n_context);
   VC_RETURN_IF_ERROR(n_context);
   parts.n_context = *n_context;
-  const size_t smallest =
-      kv::BlockLayout(config.Kv()).Bytes() * static_cast<size_t>(config.n_layers);
-  if (options.fast_kv_bytes < smallest) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "fast_kv_bytes is {}; {} tokens of this model's KV take {}",
-                     options.fast_kv_bytes, kv::kBlockTokens, smallest);
-  }
+  parts.kv_bytes = KvBudget(options.fast_kv_bytes, parts.model->WeightBytes(), limits);
+  VC_RETURN_IF_ERROR(CheckKvBudget(options, config, parts.kv_bytes));
   return std::make_unique<LocalEngine>(options, std::move(parts));
 }
 

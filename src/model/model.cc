@@ -4,6 +4,7 @@
 #include "model/config.h"
 #include "model/fingerprint.h"
 #include "model/gguf_file.h"
+#include "model/memory_check.h"
 #include "model/weights.h"
 
 namespace vericache::model {
@@ -11,6 +12,7 @@ namespace vericache::model {
 Result<std::unique_ptr<Model>> Model::Load(const std::string& path, ThreadTeam& team) {
   const Result<GgufFile> file = GgufFile::Open(path);
   if (!file) return tl::unexpected(file.error());
+  VC_RETURN_IF_ERROR(CheckMemory(path, file->SizeInBytes(), ReadMachineLimits()));
   Result<ModelConfig> config = ReadConfig(*file);
   if (!config) return tl::unexpected(config.error());
 

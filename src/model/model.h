@@ -70,7 +70,7 @@ class Model {
 
   // Reads, validates and packs a GGUF file; packing is shared by the team.
   // Errors: kNotFound, kDataLoss, kUnsupported (with the architectures that work), each naming
-  // file, tensor and value.
+  // file, tensor and value; kResourceExhausted if the memory cannot hold it.
   static Result<std::unique_ptr<Model>> Load(const std::string& path, ThreadTeam& team);
 
   const ModelConfig& Config() const { return config_; }
