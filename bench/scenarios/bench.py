@@ -24,7 +24,7 @@ import report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FETCH = ROOT / "third_party" / "fetch.py"
-TURNS_MAX = 11      # the first one warms up
+TURNS_MIN, TURNS_MAX = 2, 11      # the first one warms up
 PASS_S, PASS_QUICK_S = 20.0, 4.0  # for all turns of one row, both engines
 PARTS_TURNS = 5
 START = time.monotonic()
@@ -71,7 +71,8 @@ def measure_pass(run, peers, one, budget_s):
     """Turns of one pass each, until the time is up. Returns (our seconds, the peers', cost)."""
     ours, theirs, cost = [], {peer.name: [] for peer in peers}, None
     begin = time.monotonic()
-    while len(ours) < TURNS_MAX and (not ours or time.monotonic() - begin < budget_s):
+    while len(ours) < TURNS_MIN or (len(ours) < TURNS_MAX
+                                    and time.monotonic() - begin < budget_s):
         cost = run.ours.run_pass(one.rows, one.logits)
         ours.append(cost.pop("seconds"))
         for peer in peers:
@@ -179,6 +180,12 @@ def main(words):
             import plots
         except ImportError as error:
             return f"error: --plots needs matplotlib: {error}"
+    for path in filter(None, (arguments.json, arguments.markdown)):
+        try:
+            with open(path, "a"):
+                pass
+        except OSError as error:
+            return f"error: {path} cannot be written: {error.strerror}"
     with tempfile.TemporaryFile("w+") as log:
         try:
             result = measure(arguments, log)

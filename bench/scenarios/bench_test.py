@@ -198,6 +198,19 @@ class WholeRun(unittest.TestCase):
         self.assertNotIn("ratio_d0", text)
         self.assertIn("verify32_steps_8k", text)
 
+    def test_a_slow_row_has_a_turn_beside_the_one_that_warms_up(self):
+        with tempfile.TemporaryFile("w+") as log:
+            ours = engines.start_vericache(str(self.played), str(self.model), 1, log)
+            run = bench.Run(ours, [], "played", {})
+            seconds, _, _ = bench.measure_pass(run, [], plan.Pass("decode", 1, "all"), 0.0)
+            ours.close()
+        self.assertEqual(len(seconds), 2)
+
+    def test_a_file_that_cannot_be_written_is_refused_before_the_work(self):
+        status, text = self.run_bench("--json", str(self.folder / "no" / "report.json"))
+        self.assertIn("report.json cannot be written: No such file", status)
+        self.assertEqual(text, "")
+
     def test_an_engine_that_ends_is_named(self):
         self.played.write_text("#!/bin/sh\nexit 3\n")
         status, _ = self.run_bench("--no-peer")

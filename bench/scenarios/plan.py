@@ -11,6 +11,7 @@ PEER_DEPTH_MAX = 16000
 VERIFY_ROWS = [8, 16, 32, 64]
 SESSIONS = [4, 8]
 DRAFT_LENS = ["4", "8", "16", "32"]
+EDITS = [("code_edit", 5), ("edit_python", 3), ("edit_header", 3)]  # and turns of each
 COMPRESSED = ["snapkv:keep=0.5+kivi:bits=4", "snapkv:keep=0.25+kivi:bits=4", "kivi:bits=4",
               "streaming:keep=0.25+kivi:bits=4"]
 
@@ -88,9 +89,10 @@ def answers(context, model, is_quick=False):
         return [Answers(1, tokens, "documents", 64, 2, (lossy, verified[0], verified[2], ngram))]
     deep = Answers(1, min(7000, context - 512), "documents", 256, 5,
                    (lossy, *verified, ngram, both))
-    edit = Answers(1, 0, "eval/prompts/code_edit.txt", 300, 5, (verified[0], ngram, both))
+    edits = [Answers(1, 0, f"eval/prompts/{name}.txt", 300, turns, (verified[0], ngram, both))
+             for name, turns in EDITS]
     if "smollm2" in model:
-        return [deep, Answers(1, 7000, "documents", 256, 2, lengths), edit,
+        return [deep, Answers(1, 7000, "documents", 256, 2, lengths), edits[0],
                 Answers(1, 2000, "documents", 256, 5, (verified[0], ngram)),
                 Answers(8, 7000, "documents", 256, 2, verified)]
-    return [edit, Answers(4, min(16000, context - 512), "documents", 256, 1, verified)]
+    return [*edits, Answers(4, min(16000, context - 512), "documents", 256, 1, verified)]
