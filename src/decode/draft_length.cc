@@ -30,6 +30,11 @@ constexpr int kMaxBackoff = 2048;
 constexpr double kLostShare = 0.02;       // of all time
 constexpr double kLostPlainSteps = 4;     // allowance of the first attempts
 constexpr double kBankedPlainSteps = 32;  // gains that later losses may use up
+// A round that took more than this many times what was expected met a stall of the machine, and is
+// charged what was expected: else one stall keeps drafts from hundreds of tokens. If its rows are
+// just that dear, the next round is expected to be.
+constexpr double kStall = 3;
+constexpr int kStaleCosts = 16;  // plain steps in a row after which measured row costs are too old
 
 }  // namespace
 
@@ -114,7 +119,11 @@ void DraftLength::ObservePlain(double seconds) {
   plain_s_.Add(seconds);
   since_plain_ = 0;
   if (plain_left_ > 0) --plain_left_;
-  if (is_lookup_) return ForgetMatches();
+  if (is_lookup_) {
+    // Rows that were slow in a bad moment of the machine would never be measured again.
+    if (++plain_in_a_row_ >= kStaleCosts) verified_row_s_ = {};
+    return ForgetMatches();
+  }
   if (plain_left_ > 0) return;
   // An attempt is due, unless nothing makes it look worthwhile or losses have used up their share.
   const int n = Best(evidence_).n_drafted;
@@ -135,6 +144,10 @@ void DraftLength::ObserveDraft(const RoundTimes& round) {
            round.n_drafted);
   const int n_tokens = round.n_accepted + 1;
   const double plain_s = plain_s_.Value();
+  const double expected_s = SecondsOf(round.n_drafted, 0);
+  const double passes_s = round.draft_s + round.verify_s;
+  const double charged_s = (passes_s > kStall * expected_s ? expected_s : passes_s) + round.extra_s;
+  plain_in_a_row_ = 0;
   draft_row_s_.Add(round.draft_s / round.n_drafted);
   verified_row_s_.Add(std::max(0.0, round.verify_s - plain_s) / round.n_drafted);
   extra_s_.Add(round.extra_s / n_tokens);
@@ -143,7 +156,7 @@ void DraftLength::ObserveDraft(const RoundTimes& round) {
   evidence.n_accepted = kDecay * evidence.n_accepted + round.n_accepted;
   evidence.n_rejected = kDecay * evidence.n_rejected + (round.n_accepted < round.n_drafted ? 1 : 0);
 
-  const double gained_s = plain_s * n_tokens - (round.draft_s + round.verify_s + round.extra_s);
+  const double gained_s = plain_s * n_tokens - charged_s;
   lost_s_ = std::max(lost_s_ - gained_s, -kBankedPlainSteps * plain_s);
   if (gained_s > 0) backoff_ = kMinBackoff;
 

@@ -122,7 +122,8 @@ class DraftLength {
   int plain_left_ = 0;   // plain steps before the next attempt
   int backoff_ = 0;      // their number after the next failure
   int since_plain_ = 0;  // rounds since the last plain step
-  double lost_s_ = 0;    // time that drafting cost beyond plain decoding; negative: gained
+  int plain_in_a_row_ = 0;
+  double lost_s_ = 0;  // time that drafting cost beyond plain decoding; negative: gained
   double total_s_ = 0;
 };
 

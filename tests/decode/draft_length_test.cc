@@ -286,6 +286,29 @@ TEST(DraftLength, LookupsComeBackWhenTheyBecomeGood) {
   EXPECT_GT(outcome.Speedup(), 2.0);
 }
 
+// One verify met by a stall of the machine: neither the time lost nor the cost of its rows may keep
+// lookups from the rest of the answer.
+TEST(DraftLength, LookupsSurviveAStalledVerify) {
+  DraftLength length = DraftLength::AutoLookup(64);
+  for (int i = 0; i < 2; ++i) length.Observe({.verify_s = 1});
+  length.Observe({.n_matched = 20, .n_drafted = 15, .n_accepted = 0, .verify_s = 60});
+  const Outcome outcome =
+      PlayLookups(length, 200, [](int) { return LookupRound{.n_matched = 20, .n_good = 64}; });
+  EXPECT_GT(outcome.Speedup(), 2.0);
+}
+
+// Rows were dear for a while, when others used the machine.
+TEST(DraftLength, LookupsComeBackWhenRowsBecomeCheap) {
+  DraftLength length = DraftLength::AutoLookup(64);
+  for (int i = 0; i < 2; ++i) length.Observe({.verify_s = 1});
+  for (int i = 0; i < 5; ++i)
+    length.Observe({.n_matched = 20, .n_drafted = 2, .n_accepted = 2, .verify_s = 4});
+  EXPECT_EQ(length.Next(20), 0);
+  const Outcome outcome =
+      PlayLookups(length, 300, [](int) { return LookupRound{.n_matched = 20, .n_good = 64}; });
+  EXPECT_GT(outcome.Speedup(), 2.0);
+}
+
 TEST(RecentMedian, IsTheMiddleOfTheLastFive) {
   RecentMedian median;
   median.Add(5);
