@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
 #include <utility>
+
+#include "apps/wrap.h"
 
 namespace vericache::apps {
 namespace {
@@ -16,6 +19,24 @@ namespace {
 [[noreturn]] void Refuse(const std::string& message) {
   throw CLI::ValidationError(message, CLI::ExitCodes::ValidationError);
 }
+
+constexpr size_t kNameColumns = 34;
+constexpr size_t kHelpColumnsMin = 24;
+
+// CLI11's own breaks no line.
+class HelpLayout final : public CLI::Formatter {
+ public:
+  explicit HelpLayout(size_t width)
+      : help_columns_(std::max(width, kNameColumns + kHelpColumnsMin) - kNameColumns) {
+    column_width(kNameColumns);
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return Wrapped(option->get_description(), help_columns_);
+  }
+
+ private:
+  size_t help_columns_;
+};
 
 // Choices are kept in the option's type name, which option_text keeps out of the help.
 constexpr const char* kChoiceSeparator = "|";
@@ -157,6 +178,10 @@ std::vector<CommandInfo> DescribeCommands(const CLI::App& app) {
     commands.push_back(Describe(*command, name));
   }
   return commands;
+}
+
+void SetHelpWidth(CLI::App& app, size_t width) {
+  app.formatter(std::make_shared<HelpLayout>(width));
 }
 
 Result<std::string> HelpText(const CLI::App& app, const std::string& command) {

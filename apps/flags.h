@@ -57,6 +57,8 @@ struct CommandInfo {
 };
 // The binary, then its commands, each followed by commands of its own.
 std::vector<CommandInfo> DescribeCommands(const CLI::App& app);
+// The columns that the help of `app`, and of commands added later, takes at most.
+void SetHelpWidth(CLI::App& app, size_t width);
 // What --help prints; of the binary for "". Errors: kInvalidArgument for a command unknown.
 Result<std::string> HelpText(const CLI::App& app, const std::string& command);
 

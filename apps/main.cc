@@ -25,6 +25,7 @@
 #include "apps/tell.h"
 #include "apps/text_file.h"
 #include "apps/version.h"
+#include "apps/wrap.h"
 
 namespace vericache::apps {
 namespace {
@@ -101,7 +102,7 @@ int Main(int argc, char** argv) {
   CLI::App app(
       "Long-context inference at the speed of a compressed KV, with the text of the full one.",
       "vericache");
-  app.get_formatter()->column_width(34);
+  SetHelpWidth(app, OutputWidth());
   app.set_help_flag("-h,--help", "prints this help");
   std::function<int()> command;
   bool wants_version = false;

@@ -25,7 +25,7 @@ import report
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FETCH = ROOT / "third_party" / "fetch.py"
 TURNS_MIN, TURNS_MAX = 2, 11      # the first one warms up
-PASS_S, PASS_QUICK_S = 20.0, 4.0  # for all turns of one row, both engines
+PASS_S, PASS_QUICK_S = 20.0, 3.0  # for all turns of one row, both engines
 PARTS_TURNS = 5
 START = time.monotonic()
 
