@@ -14,6 +14,7 @@
 #include "apps/prompt.h"
 #include "apps/summary.h"
 #include "apps/tell.h"
+#include "apps/tool_calls.h"
 
 namespace vericache::apps {
 namespace {
@@ -63,8 +64,32 @@ class Chat {
 
   void TakeMessage(const std::string& raw) {
     auto text = CheckedText(raw, "the message");
-    const Status status = text ? AnswerTo(std::move(*text)) : tl::unexpected(text.error());
-    if (!status) Say(status.error().message);
+    if (!text) return Say(text.error().message);
+    AnswerTo({"user", *std::move(text)});
+  }
+
+  // The answer begins when no call waits any more.
+  Status TakeResult(const std::string& raw) {
+    const size_t n_open = OpenCalls(messages_).size();
+    if (n_open == 0) return MakeError(ErrorCode::kInvalidArgument, "no call waits for a result");
+    auto text = CheckedText(raw, "the result");
+    VC_RETURN_IF_ERROR(text);
+    model::ChatMessage result{"tool", *std::move(text)};
+    if (n_open == 1) {
+      AnswerTo(std::move(result));
+    } else {
+      messages_.push_back(std::move(result));
+      SayWhatWaits();
+    }
+    return {};
+  }
+
+  void SayWhatWaits() {
+    const auto calls = OpenCalls(messages_);
+    if (calls.empty()) return;
+    Say(fmt::format("/result TEXT answers {}{}; a message goes on without a result",
+                    calls.front().name,
+                    calls.size() > 1 ? fmt::format(", the first of {} calls", calls.size()) : ""));
   }
 
   void Obey(const ChatCommand& command) {
@@ -76,6 +101,9 @@ class Chat {
         break;
       case Kind::kSetting:
         status = ApplySetting(command, options_);
+        break;
+      case Kind::kResult:
+        status = TakeResult(command.argument);
         break;
       case Kind::kSave:
         status = Save(command.argument);
@@ -119,6 +147,8 @@ class Chat {
     kept_ = std::move(saved->kept);
     Say(fmt::format("loaded {} messages and the KV of {} tokens", messages_.size(),
                     kept_->tokens.size()));
+    ShowCalls(OpenCalls(messages_));
+    SayWhatWaits();
     return {};
   }
 
@@ -133,17 +163,32 @@ class Chat {
                      prompt->size(), engine_.ContextSize());
   }
 
-  // An answer that failed, or was ended before its first word, leaves no message behind.
-  Status AnswerTo(std::string text) {
-    messages_.push_back({"user", std::move(text)});
-    auto generation = GenerateTurn();
-    if (!generation || generation->tokens.empty()) {
-      messages_.pop_back();
+  // An answer that failed, or was ended before its first word, leaves no message behind: what it
+  // was to answer is gone, and calls wait for their results again.
+  void AnswerTo(model::ChatMessage message) {
+    messages_.push_back(std::move(message));
+    const auto generation = GenerateTurn();
+    if (!generation) Say(generation.error().message);
+    if (generation && !generation->tokens.empty()) {
+      TakeAnswer(generation->text);
     } else {
-      messages_.push_back({"assistant", generation->text});
+      DropQuestion();
     }
-    VC_RETURN_IF_ERROR(generation);
-    return {};
+    SayWhatWaits();
+  }
+
+  void TakeAnswer(const std::string& text) {
+    model::ParsedAnswer parsed;
+    if (options_.tools) parsed = PartsOrAll(template_->Parse(messages_, text), text);
+    ShowCalls(parsed.tool_calls);
+    messages_.push_back(AnswerMessage(std::move(parsed), text));
+  }
+
+  void DropQuestion() {
+    const bool is_result = messages_.back().role == "tool";
+    do {
+      messages_.pop_back();
+    } while (is_result && messages_.back().role == "tool");
   }
 
   Result<Generation> GenerateTurn() {
@@ -183,7 +228,7 @@ class Chat {
 
 Result<int> RunChat(const RunOptions& options, const std::optional<std::string>& first,
                     const std::string& model_path, engine::Engine& engine, Interrupts& interrupts) {
-  auto chat_template = LoadTemplate(options, model_path);
+  auto chat_template = LoadTemplate(options, model_path, engine.GetTokenizer());
   if (!chat_template) return tl::unexpected(chat_template.error());
   auto messages = FirstMessages(options);
   if (!messages) return tl::unexpected(messages.error());

@@ -17,10 +17,11 @@ struct Known {
   std::string_view argument;  // "": takes none
 };
 
-constexpr std::array<Known, 10> kKnown = {{{"help", Kind::kHelp, ""},
+constexpr std::array<Known, 11> kKnown = {{{"help", Kind::kHelp, ""},
                                            {"mode", Kind::kSetting, "full, lossy or verified"},
                                            {"compressor", Kind::kSetting, "a SPEC"},
                                            {"draft", Kind::kSetting, "a length or auto"},
+                                           {"result", Kind::kResult, "a TEXT"},
                                            {"save", Kind::kSave, "a FILE"},
                                            {"load", Kind::kLoad, "a FILE"},
                                            {"stats", Kind::kStats, ""},
@@ -29,9 +30,45 @@ constexpr std::array<Known, 10> kKnown = {{{"help", Kind::kHelp, ""},
                                            {"quit", Kind::kExit, ""}}};
 
 std::string Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
+  const size_t begin = text.find_first_not_of(" \t\n");
   if (begin == std::string_view::npos) return "";
-  return std::string(text.substr(begin, text.find_last_not_of(" \t") - begin + 1));
+  return std::string(text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1));
+}
+
+bool HasText(const Json& json, const char* key) {
+  return json.is_object() && json.contains(key) && json[key].is_string();
+}
+
+std::optional<model::ToolCall> CallOf(const Json& json) {
+  if (!HasText(json, "name") || !HasText(json, "arguments")) return std::nullopt;
+  model::ToolCall call{json["name"].get<std::string>(), json["arguments"].get<std::string>()};
+  if (!Json::accept(call.arguments)) return std::nullopt;
+  return call;
+}
+
+std::optional<model::ChatMessage> MessageOf(const Json& json) {
+  if (!HasText(json, "role") || !HasText(json, "content")) return std::nullopt;
+  model::ChatMessage message{json["role"].get<std::string>(), json["content"].get<std::string>()};
+  if (!json.contains("tool_calls")) return message;  // as all are in older files
+  if (!json["tool_calls"].is_array() || !HasText(json, "as_written")) return std::nullopt;
+  for (const Json& one : json["tool_calls"]) {
+    auto call = CallOf(one);
+    if (!call) return std::nullopt;
+    message.tool_calls.push_back(*std::move(call));
+  }
+  message.as_written = json["as_written"].get<std::string>();
+  return message;
+}
+
+Json JsonOf(const model::ChatMessage& message) {
+  Json json = {{"role", message.role}, {"content", message.content}};
+  if (message.tool_calls.empty()) return json;
+  Json& calls = json["tool_calls"] = Json::array();
+  for (const model::ToolCall& call : message.tool_calls) {
+    calls.push_back({{"name", call.name}, {"arguments", call.arguments}});
+  }
+  json["as_written"] = message.as_written;
+  return json;
 }
 
 }  // namespace
@@ -62,6 +99,7 @@ std::string_view ChatHelp() {
   return "/mode full|lossy|verified   how the next answers are decoded\n"
          "/compressor SPEC            how their draft KV is made (vericache run --help)\n"
          "/draft N|auto               tokens drafted before each verify\n"
+         "/result TEXT                answers a call of a tool (vericache run --tools)\n"
          "/save FILE                  keeps the conversation and its full KV in a file\n"
          "/load FILE                  goes on with a saved conversation\n"
          "/stats                      the last answer in figures\n"
@@ -82,9 +120,7 @@ Status ApplySetting(const ChatCommand& command, RunOptions& options) {
 
 std::string NoteOf(const std::vector<model::ChatMessage>& messages) {
   Json note = Json::array();
-  for (const model::ChatMessage& message : messages) {
-    note.push_back({{"role", message.role}, {"content", message.content}});
-  }
+  for (const model::ChatMessage& message : messages) note.push_back(JsonOf(message));
   return note.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -93,10 +129,9 @@ std::optional<std::vector<model::ChatMessage>> MessagesOf(const std::string& not
   if (!json.is_array()) return std::nullopt;
   std::vector<model::ChatMessage> messages;
   for (const Json& one : json) {
-    const bool is_message = one.is_object() && one.contains("role") && one.contains("content") &&
-                            one["role"].is_string() && one["content"].is_string();
-    if (!is_message) return std::nullopt;
-    messages.push_back({one["role"].get<std::string>(), one["content"].get<std::string>()});
+    auto message = MessageOf(one);
+    if (!message) return std::nullopt;
+    messages.push_back(*std::move(message));
   }
   return messages;
 }

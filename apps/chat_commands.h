@@ -15,7 +15,7 @@
 namespace vericache::apps {
 
 struct ChatCommand {
-  enum class Kind : uint8_t { kHelp, kSetting, kSave, kLoad, kStats, kClear, kExit } kind;
+  enum class Kind : uint8_t { kHelp, kSetting, kResult, kSave, kLoad, kStats, kClear, kExit } kind;
   std::string name;      // "mode"
   std::string argument;  // without blanks around it
 };

@@ -82,14 +82,20 @@ Result<std::string> ReadUserText(const RunOptions& options) {
 }
 
 Result<std::unique_ptr<model::ChatTemplate>> LoadTemplate(const RunOptions& options,
-                                                          const std::string& model_path) {
+                                                          const std::string& model_path,
+                                                          const model::Tokenizer& tokenizer) {
   std::string source;
   if (options.chat_template) {
     auto given = TemplateSource(*options.chat_template);
     if (!given) return tl::unexpected(given.error());
     source = std::move(*given);
   }
-  return model::ChatTemplate::Load(model_path, source);
+  auto chat_template = model::ChatTemplate::Load(model_path, source);
+  if (!chat_template || !options.tools) return chat_template;
+  const auto tools = ReadTextFile(*options.tools);
+  VC_RETURN_IF_ERROR(tools);
+  VC_RETURN_IF_ERROR((*chat_template)->OfferTools(*tools, tokenizer));
+  return chat_template;
 }
 
 Result<std::vector<model::ChatMessage>> FirstMessages(const RunOptions& options) {
@@ -111,13 +117,8 @@ struct Conversation {
 Result<Conversation> BeginConversation(const RunOptions& options, const std::string& user_text,
                                        const std::string& model_path,
                                        const model::Tokenizer& tokenizer) {
-  auto chat_template = LoadTemplate(options, model_path);
+  auto chat_template = LoadTemplate(options, model_path, tokenizer);
   VC_RETURN_IF_ERROR(chat_template);
-  if (options.tools) {
-    const auto tools = ReadTextFile(*options.tools);
-    VC_RETURN_IF_ERROR(tools);
-    VC_RETURN_IF_ERROR((*chat_template)->OfferTools(*tools, tokenizer));
-  }
   auto messages = FirstMessages(options);
   VC_RETURN_IF_ERROR(messages);
   messages->push_back({"user", user_text});

@@ -36,9 +36,10 @@ Result<model::ParsedAnswer> ParseAnswer(const RunOptions& options, const std::st
                                         const std::string& answer);
 
 // What PromptTokens is made of, for conversations: the template of the model or of --chat-template,
-// and the system message, if there is one.
+// which offers the tools of --tools; and the system message, if there is one.
 Result<std::unique_ptr<model::ChatTemplate>> LoadTemplate(const RunOptions& options,
-                                                          const std::string& model_path);
+                                                          const std::string& model_path,
+                                                          const model::Tokenizer& tokenizer);
 Result<std::vector<model::ChatMessage>> FirstMessages(const RunOptions& options);
 
 // The text without what editors leave in it.

@@ -23,6 +23,7 @@
 #include "apps/run_options.h"
 #include "apps/summary.h"
 #include "apps/tell.h"
+#include "apps/tool_calls.h"
 #include "compress/registry.h"
 #include "kernels/numerics.h"
 
@@ -109,21 +110,15 @@ Status WriteLog(const std::string& path, const Setup& setup, const Generation& g
   return ReplaceFile(path, WriteRunLog(log));
 }
 
-// With --tools: the calls in the answer, shown. An answer that broke off has none: that is said,
-// and no failure.
+// With --tools: the calls in the answer, shown.
 std::optional<model::ParsedAnswer> ShowToolCalls(const RunOptions& options, const Setup& setup,
                                                  const Generation& generation) {
   if (!options.tools) return std::nullopt;
-  auto parsed = ParseAnswer(options, setup.user_text, setup.model_path,
-                            setup.engine->GetTokenizer(), generation.text);
-  if (!parsed) {
-    Tell("tool     none: {}\n", parsed.error().message);
-    return model::ParsedAnswer{.content = generation.text, .tool_calls = {}};
-  }
-  for (const model::ToolCall& call : parsed->tool_calls) {
-    Tell("tool     {} {}\n", call.name, call.arguments);
-  }
-  return *std::move(parsed);
+  auto parsed = PartsOrAll(ParseAnswer(options, setup.user_text, setup.model_path,
+                                       setup.engine->GetTokenizer(), generation.text),
+                           generation.text);
+  ShowCalls(parsed.tool_calls);
+  return parsed;
 }
 
 // Generates, shows, compares, reports. Returns the exit code.

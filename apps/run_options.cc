@@ -150,7 +150,8 @@ void AddRunOptions(CLI::App& app, RunOptions& options) {
   AddOptionalText(app,
                   {"--tools", "FILE",
                    "functions that the model may call, a JSON array as OpenAI's interface has it; "
-                   "calls are shown behind the answer and in the JSON"},
+                   "calls are shown behind the answer and in the JSON; in a chat, /result answers "
+                   "them"},
                   options.tools);
   AddSwitch(app, "-i,--interactive",
             "a chat; -p and -f give its first message. The default on a terminal without either",
@@ -175,7 +176,6 @@ Status CheckChat(const RunOptions& options) {
   const char* useless = options.is_raw           ? "--raw"
                         : options.is_compare     ? "--compare"
                         : options.json           ? "--json"
-                        : options.tools          ? "--tools"
                         : options.log            ? "--log"
                         : options.prompt_cache   ? "--prompt-cache"
                         : options.n_predict == 0 ? "-n 0"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/bounded_reader.h"
+#include "model/chat_messages.h"
 #include "model/gguf_file.h"
 #include "model/json_depth.h"
 #include "model/llama_log.h"
@@ -82,12 +83,15 @@ struct ControlToken {
 class JinjaTemplate final : public ChatTemplate {
  public:
   JinjaTemplate(common_chat_templates_ptr templates, std::vector<std::string> candidates)
-      : templates_(std::move(templates)), candidates_(std::move(candidates)) {}
+      : templates_(std::move(templates)),
+        candidates_(std::move(candidates)),
+        writes_calls_(common_chat_templates_get_caps(templates_.get()).at("supports_tool_calls")) {}
 
-  Result<std::vector<TokenId>> Apply(const std::vector<ChatMessage>& messages,
+  Result<std::vector<TokenId>> Apply(const std::vector<ChatMessage>& given,
                                      bool add_generation_prompt,
                                      const Tokenizer& tokenizer) const override {
-    for (const ChatMessage& message : messages) VC_RETURN_IF_ERROR(CheckRole(message.role));
+    for (const ChatMessage& message : given) VC_RETURN_IF_ERROR(CheckRole(message.role));
+    const std::vector<ChatMessage> messages = WithSafeCalls(given, &tokenizer);
     std::vector<ControlToken> inside;
     for (const ChatMessage& message : messages) CollectControl(message.content, tokenizer, inside);
 
@@ -146,7 +150,13 @@ class JinjaTemplate final : public ChatTemplate {
 
   Result<ParsedAnswer> Parse(const std::vector<ChatMessage>& messages,
                              const std::string& answer) const override {
-    const auto params = Evaluate(messages, /*add_generation_prompt=*/true);
+    if (JsonDepthWithin(answer) > kMaxJsonDepth) {
+      return MakeError(ErrorCode::kInvalidArgument, "the answer is nested more than {} levels deep",
+                       kMaxJsonDepth);
+    }
+    // Nothing of this prompt is decoded: control text in it does no harm.
+    const auto params =
+        Evaluate(WithSafeCalls(messages, /*tokenizer=*/nullptr), /*add_generation_prompt=*/true);
     VC_RETURN_IF_ERROR(params);
     const LlamaErrors quiet;
     try {
@@ -196,14 +206,47 @@ class JinjaTemplate final : public ChatTemplate {
     });
   }
 
+  // Calls reach the output through tojson and other detours, where a mark may be escaped or lost:
+  // a call with control text in it becomes content, which is shielded. Without a tokenizer there is
+  // no control text.
+  std::vector<ChatMessage> WithSafeCalls(std::vector<ChatMessage> messages,
+                                         const Tokenizer* tokenizer) const {
+    for (ChatMessage& message : messages) {
+      const bool are_safe =
+          message.tool_calls.empty() ||
+          (writes_calls_ &&
+           std::all_of(message.tool_calls.begin(), message.tool_calls.end(),
+                       [&](const ToolCall& call) { return IsSafe(call, tokenizer); }));
+      if (are_safe) continue;
+      message.content = std::move(message.as_written);
+      message.tool_calls.clear();
+    }
+    return messages;
+  }
+
+  bool IsSafe(const ToolCall& call, const Tokenizer* tokenizer) const {
+    const auto texts = TextsOf(call);
+    std::vector<ControlToken> inside;
+    if (!texts || tokenizer == nullptr) return texts.has_value();
+    for (const std::string& text : *texts) CollectControl(text, *tokenizer, inside);
+    return inside.empty();
+  }
+
   // A character no message contains.
   static std::string FindMark(const std::vector<ChatMessage>& messages) {
+    std::vector<std::string> texts;
+    for (const ChatMessage& message : messages) {
+      texts.push_back(message.content);
+      for (const ToolCall& call : message.tool_calls) {
+        for (std::string& text : TextsOf(call).value_or(std::vector<std::string>()))
+          texts.push_back(std::move(text));
+      }
+    }
     for (uint32_t c = kPrivateUseBegin; c < kPrivateUseEnd; ++c) {
       const std::string mark = Utf8(c);
-      const bool is_used =
-          std::any_of(messages.begin(), messages.end(), [&](const ChatMessage& message) {
-            return message.content.find(mark) != std::string::npos;
-          });
+      const bool is_used = std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
+        return text.find(mark) != std::string::npos;
+      });
       if (!is_used) return mark;
     }
     return Utf8(kPrivateUseBegin);  // someone uses all 6400: theirs vanish inside a message with
@@ -228,6 +271,7 @@ class JinjaTemplate final : public ChatTemplate {
     return out;
   }
 
+  // Requires: safe calls.
   Result<std::string> Render(const std::vector<ChatMessage>& messages,
                              bool add_generation_prompt) const {
     auto params = Evaluate(messages, add_generation_prompt);
@@ -243,11 +287,7 @@ class JinjaTemplate final : public ChatTemplate {
     inputs.tools = tools_;
     inputs.parallel_tool_calls = true;
     inputs.force_pure_content = tools_.empty();
-    for (const ChatMessage& message : messages) {
-      common_chat_msg& msg = inputs.messages.emplace_back();
-      msg.role = message.role;
-      msg.content = message.content;
-    }
+    inputs.messages = ToCommon(messages);
     try {
       return common_chat_templates_apply(templates_.get(), inputs);
     } catch (const std::exception& error) {
@@ -289,6 +329,7 @@ class JinjaTemplate final : public ChatTemplate {
 
   common_chat_templates_ptr templates_;
   std::vector<std::string> candidates_;
+  bool writes_calls_;  // an answer's, in the conversation
   std::vector<common_chat_tool> tools_;
 };
 

@@ -13,4 +13,7 @@ inline constexpr int kMaxJsonDepth = 200;
 // before it finds the mistake.
 int JsonDepth(std::string_view json);
 
+// The same of the JSON that a text has somewhere in it, wherever a reader begins: an upper bound.
+int JsonDepthWithin(std::string_view text);
+
 }  // namespace vericache::model

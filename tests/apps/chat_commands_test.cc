@@ -24,6 +24,9 @@ TEST(ChatCommands, ParsesNamesAndArguments) {
   const ChatCommand save = Parsed("/save \t my file.kv ");
   EXPECT_EQ(save.kind, Kind::kSave);
   EXPECT_EQ(save.argument, "my file.kv");
+  const ChatCommand result = Parsed("/result\n {\"sky\":\n\"grey\"}\n");
+  EXPECT_EQ(result.kind, Kind::kResult);
+  EXPECT_EQ(result.argument, "{\"sky\":\n\"grey\"}");
 }
 
 TEST(ChatCommands, AMessageIsNoCommand) {
@@ -39,6 +42,7 @@ TEST(ChatCommands, RefusesWhatIsNoCommand) {
        std::vector<std::pair<std::string, std::string>>{{"/halp", "no /halp"},
                                                         {"/", "no /;"},
                                                         {"/save", "needs a FILE"},
+                                                        {"/result ", "needs a TEXT"},
                                                         {"/mode  ", "full, lossy"},
                                                         {"/clear all", "takes no 'all'"}}) {
     const auto command = ParseChatCommand(line);
@@ -49,7 +53,7 @@ TEST(ChatCommands, RefusesWhatIsNoCommand) {
 
 TEST(ChatCommands, EveryCommandIsInTheHelp) {
   for (const char* name :
-       {"mode", "compressor", "draft", "save", "load", "stats", "clear", "exit"}) {
+       {"mode", "compressor", "draft", "result", "save", "load", "stats", "clear", "exit"}) {
     EXPECT_NE(ChatHelp().find(std::string("/") + name), std::string_view::npos) << name;
   }
 }
@@ -79,6 +83,43 @@ TEST(ChatCommands, MessagesSurviveTheirNote) {
   for (const char* note :
        {"", "{", "{}", "[1]", R"([{"role":"user"}])", R"([{"role":1,"content":""}])"}) {
     EXPECT_FALSE(MessagesOf(note).has_value()) << note;
+  }
+}
+
+TEST(ChatCommands, CallsAndResultsSurviveTheirNote) {
+  const std::vector<model::ChatMessage> messages = {
+      {"user", "hello"},
+      {"assistant",
+       "Wait.",
+       {{"weather", R"({"city": "Paris"})"}, {"clock", "{}"}},
+       "Wait. <call>"},
+      {"tool", "rain"}};
+  const auto back = MessagesOf(NoteOf(messages));
+  ASSERT_TRUE(back.has_value());
+  ASSERT_EQ(back->size(), 3u);
+  const model::ChatMessage& answer = (*back)[1];
+  EXPECT_EQ(answer.content, "Wait.");
+  EXPECT_EQ(answer.as_written, "Wait. <call>");
+  ASSERT_EQ(answer.tool_calls.size(), 2u);
+  EXPECT_EQ(answer.tool_calls[0].name, "weather");
+  EXPECT_EQ(answer.tool_calls[0].arguments, R"({"city": "Paris"})");
+  EXPECT_EQ(answer.tool_calls[1].name, "clock");
+  EXPECT_EQ((*back)[2].role, "tool");
+  EXPECT_EQ((*back)[2].content, "rain");
+}
+
+TEST(ChatCommands, RefusesANoteWithCallsThatAreNone) {
+  const auto note = [](const std::string& calls, const std::string& rest) {
+    return R"([{"role":"assistant","content":"","tool_calls":)" + calls + rest + "}]";
+  };
+  const std::string written = R"(,"as_written":"<call>")";
+  EXPECT_TRUE(MessagesOf(note(R"([{"name":"f","arguments":"{}"}])", written)).has_value());
+  EXPECT_FALSE(MessagesOf(note(R"([{"name":"f","arguments":"{}"}])", "")).has_value());
+  for (const char* calls :
+       {"{}", "1", "[1]", "[{}]", R"([{"name":"f"}])", R"([{"arguments":"{}"}])",
+        R"([{"name":1,"arguments":"{}"}])", R"([{"name":"f","arguments":{}}])",
+        R"([{"name":"f","arguments":""}])", R"([{"name":"f","arguments":"{"}])"}) {
+    EXPECT_FALSE(MessagesOf(note(calls, written)).has_value()) << calls;
   }
 }
 

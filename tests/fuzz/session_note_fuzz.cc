@@ -18,6 +18,11 @@ std::vector<std::string> Seeds() {
   return {apps::NoteOf({{.role = "system", .content = "Be brief."},
                         {.role = "user", .content = "\xe2\x82\xac \"quoted\"\n"},
                         {.role = "assistant", .content = ""}}),
+          apps::NoteOf({{.role = "assistant",
+                         .content = "Wait.",
+                         .tool_calls = {{"weather", R"({"city": "Paris"})"}, {"clock", "{}"}},
+                         .as_written = "Wait. <call>"},
+                        {.role = "tool", .content = "rain"}}),
           "[]"};
 }
 

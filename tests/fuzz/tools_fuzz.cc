@@ -44,11 +44,20 @@ bool RunOne(std::span<const uint8_t> input) {
     VC_CHECK(!offered.error().message.empty());
     return false;
   }
-  const std::vector<model::ChatMessage> messages = {{.role = "user", .content = "Hi"}};
+  std::vector<model::ChatMessage> messages = {{.role = "user", .content = "Hi"}};
   VC_CHECK(Template().Apply(messages, true, TinyTokenizer()).has_value());
   const auto parsed =
       Template().Parse(messages, "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>");
-  VC_CHECK(parsed.has_value() || !parsed.error().message.empty());
+  if (!parsed) {
+    VC_CHECK(!parsed.error().message.empty());
+    return true;
+  }
+  messages.push_back({.role = "assistant",
+                      .content = parsed->content,
+                      .tool_calls = parsed->tool_calls,
+                      .as_written = "as written"});
+  messages.push_back({.role = "tool", .content = std::string(AsText(input))});
+  VC_CHECK(Template().Apply(messages, true, TinyTokenizer()).has_value());
   return true;
 }
 

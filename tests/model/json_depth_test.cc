@@ -61,5 +61,22 @@ PROPERTY(JsonDepth, IsAParsersDepth, 300) {
   EXPECT_EQ(JsonDepth(value.dump()), DepthOf(value)) << value;
 }
 
+TEST(JsonDepth, WithinATextItIsThatOfAnyReader) {
+  for (const auto& [text, depth] : {std::pair{"", 0},
+                                    {"It's [1] and {2}.", 1},
+                                    {"]]]} [[", 2},
+                                    {"5\" pipe: [[\"]]]\"]]", 2},
+                                    {"\\\" [[[", 3},
+                                    {"[\"]\",[\"]\",[\"]\",[", 4}}) {
+    EXPECT_EQ(JsonDepthWithin(text), depth) << text;
+  }
+}
+
+PROPERTY(JsonDepth, WithinATextItIsNoLess, 300) {
+  const std::string json = RandomValue(rng, 6).dump();
+  const std::string before = std::string("\\\" ]}\"'\\").substr(static_cast<size_t>(rng.In(0, 8)));
+  EXPECT_GE(JsonDepthWithin(before + json + before), JsonDepth(json)) << before << json;
+}
+
 }  // namespace
 }  // namespace vericache::model
