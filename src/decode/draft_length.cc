@@ -30,9 +30,9 @@ constexpr int kMaxBackoff = 2048;
 constexpr double kLostShare = 0.02;       // of all time
 constexpr double kLostPlainSteps = 4;     // allowance of the first attempts
 constexpr double kBankedPlainSteps = 32;  // gains that later losses may use up
-// A round that took more than this many times what was expected met a stall of the machine, and is
-// charged what was expected: else one stall keeps drafts from hundreds of tokens. If its rows are
-// just that dear, the next round is expected to be.
+// A round over this many times what was expected met a stall of the machine, if costs were measured
+// or it is the first: it is charged what was expected, or one stall would keep drafts from hundreds
+// of tokens. Right behind it rounds are charged whole.
 constexpr double kStall = 3;
 constexpr int kStaleCosts = 16;  // plain steps in a row after which measured row costs are too old
 
@@ -106,8 +106,8 @@ int DraftLength::Affordable(int n) const {
 
 void DraftLength::Observe(const RoundTimes& round) {
   if (fixed_) return;
-  total_s_ += round.draft_s + round.verify_s + round.extra_s;
   if (round.n_drafted == 0) {
+    total_s_ += round.draft_s + round.verify_s + round.extra_s;
     lost_s_ += round.draft_s + round.extra_s;  // a draft that ended before its first token
     ObservePlain(round.verify_s);
   } else {
@@ -121,13 +121,20 @@ void DraftLength::ObservePlain(double seconds) {
   if (plain_left_ > 0) --plain_left_;
   if (is_lookup_) {
     // Rows that were slow in a bad moment of the machine would never be measured again.
-    if (++plain_in_a_row_ >= kStaleCosts) verified_row_s_ = {};
+    if (++plain_in_a_row_ >= kStaleCosts) ForgetRowCosts();
     return ForgetMatches();
   }
   if (plain_left_ > 0) return;
   // An attempt is due, unless nothing makes it look worthwhile or losses have used up their share.
   const int n = Best(evidence_).n_drafted;
   if (n == 0 || lost_s_ + SecondsOf(n, 1) - plain_s_.Value() > LossLimit()) BackOff();
+}
+
+// What comes next is a probe: nothing measured says that it is not just as dear as it turns out.
+void DraftLength::ForgetRowCosts() {
+  if (verified_row_s_.Count() == 0) return;
+  verified_row_s_ = {};
+  may_forgive_ = false;
 }
 
 void DraftLength::ForgetMatches() {
@@ -146,7 +153,10 @@ void DraftLength::ObserveDraft(const RoundTimes& round) {
   const double plain_s = plain_s_.Value();
   const double expected_s = SecondsOf(round.n_drafted, 0);
   const double passes_s = round.draft_s + round.verify_s;
-  const double charged_s = (passes_s > kStall * expected_s ? expected_s : passes_s) + round.extra_s;
+  const bool is_over = passes_s > kStall * expected_s;
+  const double charged_s = (is_over && may_forgive_ ? expected_s : passes_s) + round.extra_s;
+  may_forgive_ = !is_over;
+  total_s_ += charged_s;
   plain_in_a_row_ = 0;
   draft_row_s_.Add(round.draft_s / round.n_drafted);
   verified_row_s_.Add(std::max(0.0, round.verify_s - plain_s) / round.n_drafted);

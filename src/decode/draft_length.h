@@ -13,6 +13,9 @@
 // allowance. So auto is never much slower than plain decoding (S20). Before the first draft of a
 // model, when its KV is not compressed yet, that has to be expected to pay too (PaysToStart).
 //
+// A pass stalled by others says nothing of drafting: the first round, and then one that follows
+// rounds as they were expected, is charged what was expected.
+//
 // Proposals that are looked up (decode/ngram_lookup.h) cost no draft row, come now and then, and
 // are as good as the match they rest on: evidence is kept by the length of the match. They need no
 // rest when they lose: each is cut to what the allowance can still pay if all of it is rejected.
@@ -105,6 +108,7 @@ class DraftLength {
   void ObservePlain(double seconds);
   void ObserveDraft(const RoundTimes& round);
   void ForgetMatches();
+  void ForgetRowCosts();
   void BackOff();
 
   std::optional<int> fixed_;
@@ -123,7 +127,8 @@ class DraftLength {
   int backoff_ = 0;      // their number after the next failure
   int since_plain_ = 0;  // rounds since the last plain step
   int plain_in_a_row_ = 0;
-  double lost_s_ = 0;  // time that drafting cost beyond plain decoding; negative: gained
+  bool may_forgive_ = true;  // the next stall
+  double lost_s_ = 0;        // time that drafting cost beyond plain decoding; negative: gained
   double total_s_ = 0;
 };
 

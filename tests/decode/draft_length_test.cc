@@ -211,10 +211,16 @@ TEST(DraftLength, StartsOnlyWhereTheStartIsEarnedBack) {
 TEST(DraftLength, StartsNothingThatItWouldNotDraft) {
   DraftLength length = DraftLength::Auto(64);
   Play(length, {.accept = AcceptNone}, 2);
-  for (const double draft : {0.5, 0.6, 0.64, 0.66, 0.68, 0.7}) {
+  int n_drafted = 0;
+  for (int i = 0; i < 400; ++i) {
+    const double draft = 0.4 + 0.001 * i;
     length.Expect({.draft = draft, .verified = 0.2});
+    n_drafted += length.PaysToStart(1, 100000) ? 1 : 0;
     EXPECT_TRUE(!length.PaysToStart(1, 100000) || length.Next() > 0) << draft;
   }
+  // The range begins where both say yes and ends where both say no, so it holds where they part.
+  EXPECT_GT(n_drafted, 0);
+  EXPECT_LT(n_drafted, 400);
 }
 
 TEST(DraftLength, NeverExceedsItsMaximum) {
@@ -232,13 +238,13 @@ struct LookupRound {
   int n_good;  // tokens that would be accepted
 };
 Outcome PlayLookups(DraftLength& length, int n_tokens,
-                    const std::function<LookupRound(int n_tokens)>& next) {
+                    const std::function<LookupRound(int n_tokens)>& next, double row = 0.2) {
   Outcome outcome;
   while (outcome.n_tokens < n_tokens) {
     const LookupRound offered = next(outcome.n_tokens);
     RoundTimes round{.n_matched = offered.n_matched, .n_drafted = length.Next(offered.n_matched)};
     round.n_accepted = std::min(round.n_drafted, offered.n_good);
-    round.verify_s = 1 + 0.2 * round.n_drafted;
+    round.verify_s = 1 + row * round.n_drafted;
     length.Observe(round);
     outcome.n_tokens += round.n_accepted + 1;
     outcome.seconds += round.verify_s;
@@ -295,6 +301,22 @@ TEST(DraftLength, LookupsSurviveAStalledVerify) {
   const Outcome outcome =
       PlayLookups(length, 200, [](int) { return LookupRound{.n_matched = 20, .n_good = 64}; });
   EXPECT_GT(outcome.Speedup(), 2.0);
+}
+
+// However dear a row is, and however dear the next probe turns out to be.
+TEST(DraftLength, LookupsOfDearRowsCostAFewPercent) {
+  for (const double row : {0.5, 1.0, 2.0, 4.0}) {
+    for (const bool is_mixed : {false, true}) {
+      DraftLength length = DraftLength::AutoLookup(64);
+      const Outcome outcome = PlayLookups(
+          length, 4000,
+          [&](int n) {
+            return LookupRound{.n_matched = 30, .n_good = is_mixed && n / 40 % 2 == 0 ? 3 : 0};
+          },
+          row);
+      EXPECT_GT(outcome.Speedup(), 0.95) << row << (is_mixed ? " mixed" : " rejected");
+    }
+  }
 }
 
 // Rows were dear for a while, when others used the machine.
